@@ -1,0 +1,38 @@
+//! What things are: jobs, attempts, GPUs, leases, events and time. Layer 0.
+//!
+//! No I/O and no clock: time is a [`Now`] that the shell read and handed in. Every word here is the word of
+//! `ARCHITECTURE.md`, and the same word is used in job files, on screens and in error messages.
+
+mod attempt;
+mod collect;
+mod event;
+mod gpu;
+mod job;
+mod lease;
+mod outcome;
+mod parse;
+mod scalars;
+mod spec;
+mod text;
+mod time;
+
+pub use attempt::{AttemptFact, AttemptState, Cursor, RunEnd, TransitionError};
+pub use collect::{Collect, Collected};
+pub use event::{CancelRequest, DropIdent, Event, EventRecord, Origin};
+pub use gpu::{
+    DeviceState, Gpu, GpuProcess, GpuReading, HostReading, LockHolder, ProcessKind, Quarantine, Unreadable,
+};
+pub use job::{Attempt, Dependency, Job, JobState, ReturnedFile, Task};
+pub use lease::{EndedBy, Held, Lease, LeaseDevice, Returned, Verdict};
+pub use outcome::{Failure, Outcome};
+pub use parse::{ParseValueError, parse_bytes, parse_span};
+pub use scalars::{
+    AttemptNo, Bytes, Generation, JobId, LeaseId, Owner, Priority, Revision, SubmissionId, TaskIx, Token,
+    Uuid,
+};
+pub use spec::{
+    Amount, Code, DataFrom, DataItem, ForEach, GpuIds, JobSpec, Limit, NotifyOn, OutputItem, OutputKind,
+    Request, Retry, RetryOn, Run, Setup, Stage, Stop, StopSignal, Work, WorkKind,
+};
+pub use text::{clean, clean_line, slug};
+pub use time::{BootId, Now, Span};

@@ -1,0 +1,20 @@
+//! What scheduler and clients say to each other: plain data, newline-delimited JSON on `STATE/overnight.sock`. Layer 1.
+//!
+//! A connection opens with a versioned [`Hello`] each way; then the client sends [`Request`]s and gets one
+//! [`Reply`] for each, in order. After `Subscribe` the scheduler also sends [`ServerMessage::Update`]s of its own accord.
+
+mod command;
+mod diagnostics;
+pub mod json;
+mod reply;
+mod snapshot;
+
+pub use command::{
+    ClientMessage, Command, GpuSelect, Hello, Overrides, PROTOCOL, Place, Query, Request, SubmitFile,
+};
+pub use diagnostics::{Diagnostic, Edit, Severity};
+pub use reply::{MeterBy, MeterRow, MeterTable, Reply, ServerMessage, SubmittedJob};
+pub use snapshot::{
+    AttemptRow, Connection, GpuRow, InboxRow, InboxState, JobDetail, JobRow, MeterSummary, Notice,
+    NoticeLevel, OpenLease, PoolFacts, SchedulerInfo, Snapshot, StepRow, TaskCounts, Update, UserMeter,
+};

@@ -1,0 +1,147 @@
+//! What the shell tells the core.
+
+use crate::model::{
+    AttemptNo, Bytes, Collected, DropIdent, EndedBy, Gpu, GpuReading, HostReading, JobId, JobSpec, LeaseId,
+    Now, Origin, Owner, RunEnd, TaskIx,
+};
+use crate::protocol::Command;
+
+/// One thing that happened outside.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// A file was parsed without errors.
+    Submission(Box<Submission>),
+    /// A client's command (anything but `Submit` and `Check`, which the shell parses first).
+    Command {
+        /// Who asks.
+        by: Owner,
+        /// What.
+        command: Command,
+        /// Answered under this number.
+        reply_to: u64,
+    },
+    /// The engine's news.
+    Engine(EngineReport),
+    /// The devices that are there now.
+    Devices(Vec<Gpu>),
+    /// Fresh readings.
+    Readings(Vec<GpuReading>),
+    /// Cores and memory of the pool.
+    Host(HostReading),
+    /// An attempt's directory is ready, or never will be.
+    Prepared {
+        /// Job.
+        job: JobId,
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
+        /// Why not.
+        result: Result<(), String>,
+    },
+    /// Scratch is gone and the receipt is written.
+    Released {
+        /// Job.
+        job: JobId,
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
+    },
+}
+
+/// The jobs of one file, parsed and without errors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    /// Whose.
+    pub owner: Owner,
+    /// Where from.
+    pub origin: Origin,
+    /// The drop.
+    pub ident: Option<DropIdent>,
+    /// The file's text.
+    pub source: String,
+    /// The jobs in the file's order, each with the warnings it is accepted with.
+    pub jobs: Vec<(JobSpec, Vec<String>)>,
+    /// Accepted paused.
+    pub paused: bool,
+    /// The job this retries.
+    pub retry_of: Option<JobId>,
+    /// Answered under this number, if somebody waits for an answer.
+    pub reply_to: Option<u64>,
+}
+
+/// What the engine saw of a lease. Reports may be late, lost, repeated or out of order; the core takes each once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EngineReport {
+    /// The work's first process was started.
+    Started {
+        /// Lease.
+        lease: LeaseId,
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
+        /// When.
+        at: Now,
+    },
+    /// The last durable sign of life of a lease's supervisor.
+    Heartbeat {
+        /// Lease.
+        lease: LeaseId,
+        /// When.
+        at: Now,
+    },
+    /// The work's last process is gone.
+    Ended {
+        /// Lease.
+        lease: LeaseId,
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
+        /// When.
+        at: Now,
+        /// How.
+        end: RunEnd,
+        /// Who says so.
+        by: EndedBy,
+        /// Highest resident memory of the tree that was seen.
+        peak_memory: Option<Bytes>,
+        /// Suspend within the run.
+        suspended_ms: u64,
+        /// Hints for the receipt.
+        notes: Vec<String>,
+    },
+    /// The output is home.
+    Collected {
+        /// Lease.
+        lease: LeaseId,
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
+        /// What came back, or why nothing could be collected.
+        result: Result<Collected, String>,
+    },
+    /// The lease's supervisor is gone without having said how its run ended. What was left of its tree has been ended.
+    Missing {
+        /// Lease.
+        lease: LeaseId,
+        /// Its last durable sign of life, if its journal could be read.
+        heartbeat: Option<Now>,
+        /// When the last process of its tree was seen to be gone, if there was one.
+        at: Option<Now>,
+        /// Why, in words.
+        why: String,
+    },
+    /// The supervisor could not be started at all, or could not get hold of its devices; nothing ran.
+    NotLaunched {
+        /// Lease.
+        lease: LeaseId,
+        /// When.
+        at: Now,
+        /// Why, in words.
+        why: String,
+    },
+}
