@@ -255,7 +255,11 @@ impl Reader {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut => return Ok(None),
                     ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => return Err(ClientError::Closed),
                     _ => {
-                        return Err(ClientError::Io { doing: "read", path: self.path.clone(), source: error });
+                        return Err(ClientError::Io {
+                            doing: "read",
+                            path: self.path.clone(),
+                            source: error,
+                        });
                     }
                 },
             }

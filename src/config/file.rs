@@ -56,7 +56,7 @@ pub struct EnvironmentConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// What `for: until_done` may do: `allow`, `forbid`, or a length of time that ends it.
+    /// What `for: until_done` may do: `allow`, `forbid`, or the longest time that any job may ask for, such as `7d`.
     #[schemars(with = "String")]
     pub until_done: UntilDone,
     /// The largest job file.
@@ -213,7 +213,7 @@ pub enum UntilDone {
     Allow,
     /// Nothing: refused.
     Forbid,
-    /// Run for so long.
+    /// Nothing, and no job may ask for more than this.
     Cap(Span),
 }
 
