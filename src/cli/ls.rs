@@ -1,14 +1,14 @@
 //! `ls` and `gpus`: what there is.
 
-use super::args::{LsArgs, State};
+use super::args::LsArgs;
 use super::output::{Fit, Table, Tone};
 use super::session::Session;
+use super::values::State;
 use super::{CliError, Exit, Io, Setup, when};
 use crate::model::{Cursor, DeviceState, Now, Outcome, Span};
 use crate::protocol::{GpuRow, JobRow, Query, Reply, json};
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
-use std::fmt::Write;
 
 pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
     let now = crate::clock::now();
@@ -113,29 +113,28 @@ fn time(row: &JobRow, now: &Now) -> Option<Span> {
 }
 
 fn why<'a>(row: &'a JobRow, now: &Now, zone: &TimeZone) -> Cow<'a, str> {
-    match (&row.outcome, row.state) {
-        (Some(outcome), Cursor::Done) => {
-            let at = row.done_at.map(|at| when::text(at, now.wall_ms, zone)).unwrap_or_default();
-            match outcome {
-                Outcome::Succeeded | Outcome::LimitReached => at.into(),
-                Outcome::Failed(failure) => format!("{at} {failure}").into(),
-                Outcome::Cancelled { by } => format!("{at} by {by}").into(),
-                Outcome::NeverStarted { why } | Outcome::Lost { why } => format!("{at} {why}").into(),
-            }
-        }
-        _ => {
-            let why = row.why.as_deref().or(row.staging.as_deref()).unwrap_or_default();
-            let mut text = Cow::Borrowed(why);
-            if row.late {
-                text.to_mut().push_str(if why.is_empty() { "late" } else { ", late" });
-            }
-            if let Some(at) = row.starts_at.filter(|_| row.state == Cursor::Queued) {
-                // Writing to a String cannot fail.
-                let _ = write!(text.to_mut(), ", about {}", when::text(at, now.wall_ms, zone));
-            }
-            text
-        }
+    if let (Some(outcome), Cursor::Done) = (&row.outcome, row.state) {
+        let at = row.done_at.map(|at| when::text(at, now.wall_ms, zone)).unwrap_or_default();
+        return match outcome {
+            Outcome::Succeeded | Outcome::LimitReached => at.into(),
+            Outcome::Failed(failure) => format!("{at} {failure}").into(),
+            Outcome::Cancelled { by } => format!("{at} by {by}").into(),
+            Outcome::NeverStarted { why } | Outcome::Lost { why } => format!("{at} {why}").into(),
+        };
     }
+    let mut text = Cow::Borrowed(row.why.as_deref().or(row.staging.as_deref()).unwrap_or_default());
+    let mut add = |part: &str| {
+        let text = text.to_mut();
+        text.push_str(if text.is_empty() { "" } else { ", " });
+        text.push_str(part);
+    };
+    if row.late {
+        add("late");
+    }
+    if let Some(at) = row.starts_at.filter(|_| row.state == Cursor::Queued) {
+        add(&format!("about {}", when::text(at, now.wall_ms, zone)));
+    }
+    text
 }
 
 const fn outcome_word(state: State) -> Option<&'static str> {

@@ -90,19 +90,13 @@ fn text(table: &MeterTable, setup: &Setup, io: &mut Io<'_>) -> Result<(), CliErr
 
 /// The figures as they are stored: whole milliseconds.
 fn csv(table: &MeterTable) -> String {
-    let mut text = format!("{},jobs,gpu_ms,core_ms,waived_gpu_ms,cost\r\n", title(table.by).to_lowercase());
-    for row in &table.rows {
+    let title = title(table.by).to_lowercase();
+    let lines = table.rows.iter().map(|row| {
+        let key = field(&row.key);
         let cost = row.cost.map(|cost| cost.to_string()).unwrap_or_default();
-        text.push_str(&format!(
-            "{},{},{},{},{},{cost}\r\n",
-            field(&row.key),
-            row.jobs,
-            row.gpu_ms,
-            row.core_ms,
-            row.waived_gpu_ms
-        ));
-    }
-    text
+        format!("{key},{},{},{},{},{cost}\r\n", row.jobs, row.gpu_ms, row.core_ms, row.waived_gpu_ms)
+    });
+    std::iter::once(format!("{title},jobs,gpu_ms,core_ms,waived_gpu_ms,cost\r\n")).chain(lines).collect()
 }
 
 /// Quoted where it has to be. A value that a spreadsheet would run as a formula becomes text.

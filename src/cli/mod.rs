@@ -19,6 +19,7 @@ mod session;
 mod shell;
 mod show;
 mod submit;
+mod values;
 mod when;
 
 pub use args::{CommandLine, DashboardArgs, DemoArgs, Globals, ServeArgs, Verb};

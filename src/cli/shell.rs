@@ -16,16 +16,13 @@ pub(super) fn completions(shell: Shell, io: &mut Io<'_>) -> Result<Exit, CliErro
 pub(super) fn man(verb: Option<&str>, io: &mut Io<'_>) -> Result<Exit, CliError> {
     let mut command = CommandLine::command();
     command.build();
-    let command = match verb {
-        None => command,
-        Some(verb) => match command.find_subcommand(verb).filter(|found| !found.is_hide_set()) {
-            Some(found) => found.clone(),
-            None => {
-                let why = "there is no such verb; `overnight help` lists them".to_owned();
-                return Err(CliError::Usage { what: verb.to_owned(), why });
-            }
-        },
-    };
+    if let Some(verb) = verb {
+        let Some(found) = command.find_subcommand(verb).filter(|found| !found.is_hide_set()) else {
+            let why = "there is no such verb; `overnight help` lists them".to_owned();
+            return Err(CliError::Usage { what: verb.to_owned(), why });
+        };
+        command = found.clone();
+    }
     clap_mangen::Man::new(command).render(&mut io.out).map_err(output::broken)?;
     Ok(Exit::Ok)
 }

@@ -55,69 +55,12 @@ pub(super) fn receipt(args: &OneJob, setup: &Setup, io: &mut Io<'_>) -> Result<E
 }
 
 fn text(detail: &JobDetail, setup: &Setup, io: &mut Io<'_>) -> Result<(), CliError> {
-    let row = &detail.row;
-    let columns = [("JOB", Fit::Left), (row.name.as_str(), Fit::End(40))];
+    let columns = [("JOB", Fit::Left), (detail.row.name.as_str(), Fit::End(40))];
     let mut table = Table::new(&columns);
-    let mut fact = |name: &'static str, value: String, tone| {
+    for (name, value, tone) in request(detail).into_iter().chain(course(detail, setup)) {
         table.cell(name, Tone::Dim);
         table.cell(value, tone);
-    };
-    fact("number", row.id.to_string(), Tone::Plain);
-    let outcome = row.outcome.as_ref().map_or_else(|| word(row).to_owned(), ToString::to_string);
-    fact("state", outcome, tone(row));
-    fact("owner", row.user.clone(), Tone::Plain);
-    if let Some(project) = &row.project {
-        fact("project", project.clone(), Tone::Plain);
     }
-    let limit = match row.limit {
-        Limit::For(span) => span.to_string(),
-        Limit::UntilDone => "until done".to_owned(),
-    };
-    fact(
-        "asks for",
-        format!("{} GPU, {} cores, {}, for {limit}", row.gpus, row.cpus, row.memory),
-        Tone::Plain,
-    );
-    fact("priority", row.priority.to_string(), Tone::Plain);
-    if let Some(place) = row.place {
-        fact("place", place.to_string(), Tone::Plain);
-    }
-    if let Some(why) = &row.why {
-        fact("why", why.clone(), Tone::Plain);
-    }
-    let moments = [
-        ("starts about", row.starts_at),
-        ("starts by", row.starts_by),
-        ("ends about", row.finishes_at),
-        ("limit at", row.limit_at),
-        ("finish by", row.finish_by),
-        ("cancelled at", row.cancel_at),
-        ("tried again", row.retry_at),
-    ];
-    for (name, at) in moments {
-        if let Some(at) = at {
-            let late = if name == "finish by" && row.late { ", late" } else { "" };
-            fact(name, format!("{}{late}", when::exact(at, &setup.zone)), Tone::Plain);
-        }
-    }
-    fact(
-        "held",
-        format!("{} GPU-h, {} core-h", hours(row.gpu_ms(&detail.at)), hours(row.core_ms(&detail.at))),
-        Tone::Plain,
-    );
-    if let Some(peak) = row.peak_memory {
-        fact("peak memory", peak.to_string(), Tone::Plain);
-    }
-    if let Some(percent) = row.mean_utilisation {
-        fact("mean load", format!("{percent}%"), Tone::Plain);
-    }
-    if !row.gpu_indices.is_empty() {
-        let indices: Vec<String> = row.gpu_indices.iter().map(ToString::to_string).collect();
-        fact("on GPU", indices.join(","), Tone::Plain);
-    }
-    fact("command", row.command.clone(), Tone::Plain);
-    fact("folder", row.directory.display().to_string(), Tone::Plain);
-    fact("log", row.log.display().to_string(), Tone::Plain);
     table.print(io)?;
     steps(detail, setup, io)?;
     attempts(detail, setup, io)?;
@@ -131,6 +74,77 @@ fn text(detail: &JobDetail, setup: &Setup, io: &mut Io<'_>) -> Result<(), CliErr
     io.raw("\n")?;
     io.raw(&crate::model::clean(&spec))?;
     io.raw("\n")
+}
+
+type Fact = (&'static str, String, Tone);
+
+/// What it is and asks for.
+fn request(detail: &JobDetail) -> Vec<Fact> {
+    let row = &detail.row;
+    let limit = match row.limit {
+        Limit::For(span) => span.to_string(),
+        Limit::UntilDone => "until done".to_owned(),
+    };
+    let state = row.outcome.as_ref().map_or_else(|| word(row).to_owned(), ToString::to_string);
+    let mut facts = vec![
+        ("number", row.id.to_string(), Tone::Plain),
+        ("state", state, tone(row)),
+        ("owner", row.user.clone(), Tone::Plain),
+    ];
+    let mut plain = |name, value| facts.push((name, value, Tone::Plain));
+    if let Some(project) = &row.project {
+        plain("project", project.clone());
+    }
+    plain("asks for", format!("{} GPU, {} cores, {}, for {limit}", row.gpus, row.cpus, row.memory));
+    plain("priority", row.priority.to_string());
+    if let Some(of) = row.retry_of {
+        plain("retries", format!("#{of}"));
+    }
+    plain("command", row.command.clone());
+    plain("folder", row.directory.display().to_string());
+    plain("log", row.log.display().to_string());
+    facts
+}
+
+/// Where it is, and what it has used.
+fn course(detail: &JobDetail, setup: &Setup) -> Vec<Fact> {
+    let row = &detail.row;
+    let mut facts = Vec::new();
+    let mut plain = |name, value| facts.push((name, value, Tone::Plain));
+    if let Some(place) = row.place {
+        plain("place", place.to_string());
+    }
+    if let Some(why) = &row.why {
+        plain("why", why.clone());
+    }
+    let moments = [
+        ("starts about", row.starts_at),
+        ("starts by", row.starts_by),
+        ("ends about", row.finishes_at),
+        ("limit at", row.limit_at),
+        ("finish by", row.finish_by),
+        ("cancel at", row.cancel_at),
+        ("tried again", row.retry_at),
+    ];
+    for (name, at) in moments {
+        if let Some(at) = at {
+            let late = if name == "finish by" && row.late { ", late" } else { "" };
+            plain(name, format!("{}{late}", when::exact(at, &setup.zone)));
+        }
+    }
+    let (gpu, core) = (hours(row.gpu_ms(&detail.at)), hours(row.core_ms(&detail.at)));
+    plain("held", format!("{gpu} GPU-h, {core} core-h"));
+    if let Some(peak) = row.peak_memory {
+        plain("peak memory", peak.to_string());
+    }
+    if let Some(percent) = row.mean_utilisation {
+        plain("mean load", format!("{percent}%"));
+    }
+    if !row.gpu_indices.is_empty() {
+        let indices: Vec<String> = row.gpu_indices.iter().map(ToString::to_string).collect();
+        plain("on GPU", indices.join(","));
+    }
+    facts
 }
 
 fn steps(detail: &JobDetail, setup: &Setup, io: &mut Io<'_>) -> Result<(), CliError> {

@@ -25,9 +25,8 @@ pub(super) fn submit(args: &SubmitArgs, setup: &Setup, io: &mut Io<'_>) -> Resul
         return Err(CliError::Usage { what: "--name".to_owned(), why: "names one file's job".to_owned() });
     }
     let overrides = args.overrides.overrides();
-    let mut session = match connect(setup)? {
-        Some(session) => session,
-        None => return without_scheduler(args, &overrides, setup, io),
+    let Some(mut session) = connect(setup)? else {
+        return without_scheduler(args, &overrides, setup, io);
     };
     let mut accepted = Vec::new();
     let mut exit = Exit::Ok;
@@ -101,7 +100,7 @@ pub(super) fn check(args: &CheckArgs, setup: &Setup, io: &mut Io<'_>) -> Result<
             Ok(Exit::Ok) => {}
             Ok(_) => exit = Exit::Failed,
             Err(error @ (CliError::Refused { .. } | CliError::File { .. })) => {
-                exit = super::said(&error, io)?
+                exit = super::said(&error, io)?;
             }
             Err(error) => return Err(error),
         }
@@ -185,7 +184,7 @@ fn without_scheduler(
             Ok(Exit::Ok) => {}
             Ok(_) => exit = Exit::Failed,
             Err(error @ (CliError::Refused { .. } | CliError::File { .. })) => {
-                exit = super::said(&error, io)?
+                exit = super::said(&error, io)?;
             }
             Err(error) => return Err(error),
         }
@@ -197,28 +196,21 @@ fn without_scheduler(
 /// What becomes of a job, in one line: `17 retrain: place 3, starts about 14:20: needs 8 free`.
 fn fate(job: &SubmittedJob, setup: &Setup) -> String {
     let now = crate::clock::wall_ms();
-    let mut text = match job.id {
-        Some(JobId(id)) => format!("{id} {}: ", job.name),
-        None => format!("{}: would be ", job.name),
-    };
-    match (job.place, job.id) {
-        (Some(place), _) => text.push_str(&format!("place {place}")),
-        (None, Some(_)) => text.push_str("starts at once"),
-        (None, None) => text.push_str("started at once"),
-    }
+    let time = |at: i64| when::text(at, now, &setup.zone);
+    let mut parts = vec![match (job.place, job.id) {
+        (Some(place), Some(_)) => format!("place {place}"),
+        (Some(place), None) => format!("would be place {place}"),
+        (None, Some(_)) => "starts at once".to_owned(),
+        (None, None) => "would start at once".to_owned(),
+    }];
     if job.place.is_some() {
-        if let Some(at) = job.starts_at {
-            text.push_str(&format!(", starts about {}", when::text(at, now, &setup.zone)));
-        }
-        if let Some(by) = job.starts_by {
-            text.push_str(&format!(", no later than {}", when::text(by, now, &setup.zone)));
-        }
+        parts.extend(job.starts_at.map(|at| format!("starts about {}", time(at))));
+        parts.extend(job.starts_by.map(|by| format!("no later than {}", time(by))));
     }
     if job.late {
-        text.push_str(", will miss its deadline");
+        parts.push("will miss its deadline".to_owned());
     }
-    if let Some(why) = &job.why {
-        text.push_str(&format!(": {why}"));
-    }
-    text
+    let name = job.id.map_or_else(|| job.name.clone(), |JobId(id)| format!("{id} {}", job.name));
+    let why = job.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{name}: {}{why}", parts.join(", "))
 }
