@@ -344,30 +344,44 @@ fn address(paths: &Paths, path: &Path) -> rustix::io::Result<(SocketAddrUnix, Op
 /// Nobody listens: either there is no scheduler, or one holds the lock and has no socket.
 fn nobody(paths: &Paths) -> ClientError {
     let state = paths.state.clone();
-    match lock_holder(&paths.store()) {
-        Some(pid) => ClientError::NotAnswering { state, holder: Some(pid) },
-        None => ClientError::NoScheduler { state },
+    match lock(&paths.store()) {
+        Lock::Held(holder) => ClientError::NotAnswering { state, holder },
+        Lock::Free => ClientError::NoScheduler { state },
     }
 }
 
 fn not_answering(paths: &Paths) -> ClientError {
-    ClientError::NotAnswering { state: paths.state.clone(), holder: lock_holder(&paths.store()) }
+    let holder = match lock(&paths.store()) {
+        Lock::Held(holder) => holder,
+        Lock::Free => None,
+    };
+    ClientError::NotAnswering { state: paths.state.clone(), holder }
+}
+
+/// Whether somebody holds a lock on a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Nobody does, as far as this process can see.
+    Free,
+    /// Somebody does; the process, if the system tells.
+    Held(Option<u32>),
 }
 
 /// Who holds a lock on this file, as the kernel lists it. Looking takes no lock, so it never disturbs a start.
-pub fn lock_holder(file: &Path) -> Option<u32> {
-    let inode = std::fs::metadata(file).ok()?;
+pub fn lock(file: &Path) -> Lock {
+    let Ok(inode) = std::fs::metadata(file) else { return Lock::Free };
     let device = inode.dev();
     let wanted = format!("{:02x}:{:02x}:{}", libc::major(device), libc::minor(device), inode.ino());
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|line| {
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let holder = locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         match fields.as_slice() {
             // A waiter's line has an arrow in second place.
-            [_, _, _, _, pid, id, ..] if *id == wanted => pid.parse().ok(),
+            [_, _, _, _, pid, id, ..] if *id == wanted => Some(pid.parse().ok()),
             _ => None,
         }
-    })
+    });
+    holder.map_or(Lock::Free, Lock::Held)
 }
 
 #[cfg(test)]
