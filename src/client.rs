@@ -135,16 +135,12 @@ impl Client {
     pub fn connect(paths: &Paths, timeout: Duration) -> Result<Self, ClientError> {
         let path = paths.socket();
         let stream = open(paths, &path, timeout)?;
-        let io = |doing| {
-            let path = path.clone();
-            move |source: std::io::Error| ClientError::Io { doing, path, source }
-        };
-        let peer = socket_peercred(&stream).map_err(|error| io("look who serves")(error.into()))?;
-        let uid = peer.uid.as_raw();
-        if uid != rustix::process::geteuid().as_raw() {
-            return Err(ClientError::NotYours { path, uid });
-        }
-        let reading = stream.try_clone().map_err(io("use"))?;
+        check_peer(&stream, &path)?;
+        let reading = stream.try_clone().map_err(|source| ClientError::Io {
+            doing: "use",
+            path: path.clone(),
+            source,
+        })?;
         let mut client = Self {
             reader: Reader { stream: BufReader::new(reading), partial: Vec::new(), path: path.clone() },
             writer: Writer { stream, path },
@@ -172,7 +168,7 @@ impl Client {
             Ok(Some(ServerMessage::Hello(theirs))) => Err(ClientError::Version {
                 ours: PROTOCOL,
                 theirs: theirs.protocol,
-                remedy: "end it with the program it was started from, or `kill` its process (jobs go on), and start again",
+                remedy: "`overnight stop` ends it (jobs go on); then start it again",
             }),
             Ok(Some(other)) => Err(ClientError::OutOfTurn { got: word(&other), due: "its hello" }),
             Ok(None) => Err(not_answering(paths)),
@@ -307,6 +303,51 @@ const fn word(message: &ServerMessage) -> &'static str {
         ServerMessage::Reply(_) => "a reply",
         ServerMessage::Update(_) => "an update",
     }
+}
+
+/// Ends a scheduler of whatever version: a hello is not needed for that, and jobs go on. Returns when it is gone.
+pub fn end_scheduler(paths: &Paths, timeout: Duration) -> Result<(), ClientError> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+    let path = paths.socket();
+    let stream = open(paths, &path, timeout)?;
+    let peer = check_peer(&stream, &path)?;
+    let io = |doing: &'static str, errno: rustix::io::Errno| ClientError::Io {
+        doing,
+        path: path.clone(),
+        source: errno.into(),
+    };
+    let process = match pidfd_open(peer, PidfdFlags::empty()) {
+        Ok(process) => process,
+        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        Err(errno) => return Err(io("end the server of", errno)),
+    };
+    // The number was still the server's when the descriptor was made, if its end of the connection is open after that.
+    let mut ends = [PollFd::new(&stream, PollFlags::HUP)];
+    poll(&mut ends, Some(&Timespec::default())).map_err(|errno| io("look at", errno))?;
+    if ends[0].revents().contains(PollFlags::HUP) {
+        return Ok(());
+    }
+    pidfd_send_signal(&process, Signal::TERM).map_err(|errno| io("end the server of", errno))?;
+    let limit = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+    match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit)) {
+        Ok(0) => Err(not_answering(paths)),
+        Ok(_) => Ok(()),
+        Err(errno) => Err(io("wait for the server of", errno)),
+    }
+}
+
+/// The process that serves the socket, if it is ours.
+fn check_peer(stream: &UnixStream, path: &Path) -> Result<rustix::process::Pid, ClientError> {
+    let peer = socket_peercred(stream).map_err(|errno| ClientError::Io {
+        doing: "look who serves",
+        path: path.to_owned(),
+        source: errno.into(),
+    })?;
+    if peer.uid != rustix::process::geteuid() {
+        return Err(ClientError::NotYours { path: path.to_owned(), uid: peer.uid.as_raw() });
+    }
+    Ok(peer.pid)
 }
 
 /// Connects; a full backlog counts as no answer, not as a reason to hang.

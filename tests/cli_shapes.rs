@@ -365,7 +365,7 @@ fn check_says_everything_that_is_wrong_and_where() {
     assert_eq!(said.exit, Exit::Failed);
     assert!(said.out.contains("good.yaml: ok: good, not checked against a pool"), "{}", said.out);
     assert!(
-        said.out.contains("gpu_count") && said.out.contains("5 what?") && said.out.contains("^"),
+        said.out.contains("gpu_count") && said.out.contains("5 what?") && said.out.contains('^'),
         "{}",
         said.out
     );
