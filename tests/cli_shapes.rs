@@ -638,7 +638,13 @@ fn watch_prints_one_line_for_every_change() {
         Request::Subscribe { .. } => reply(Reply::Pong),
         Request::Query(Query::Snapshot { since: None }) => {
             let first = scheduler::snapshot(vec![row(17, Cursor::Queued)]);
-            let mut messages = reply(Reply::Snapshot(Box::new(first)));
+            // An update that was on its way before the snapshot is no news after it.
+            let mut old = scheduler::update_with(vec![row(17, Cursor::Done)]);
+            if let ServerMessage::Update(update) = &mut old {
+                update.revision = first.revision;
+            }
+            let mut messages = vec![old];
+            messages.extend(reply(Reply::Snapshot(Box::new(first))));
             messages.push(scheduler::update_with(vec![row(17, Cursor::Queued)]));
             messages.push(scheduler::update_with(vec![row(17, Cursor::Running)]));
             messages

@@ -4,7 +4,7 @@ use super::ls::word;
 use super::session::Session;
 use super::{CliError, Exit, Io, Setup, when};
 use crate::model::{Cursor, JobId, Outcome};
-use crate::protocol::{InboxState, JobRow, NoticeLevel, Query, Reply, Snapshot};
+use crate::protocol::{InboxState, JobRow, NoticeLevel, Query, Reply, Snapshot, Update};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Waits until these jobs are done.
@@ -77,15 +77,29 @@ pub(super) fn watch(setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
     io.flush()?;
     loop {
         let update = session.update()?;
+        if update.revision <= first.revision {
+            // Sent before the snapshot was taken, and read after it.
+            continue;
+        }
         let at = when::exact(update.snapshot.at.wall_ms, &setup.zone);
         for line in seen.changes(&update.snapshot) {
             io.line(&format!("{at} {line}"))?;
         }
         io.flush()?;
+        seen.forget(&update);
     }
 }
 
 impl Seen {
+    /// Jobs that the scheduler no longer lists can have no news: a watch of months does not grow with them.
+    fn forget(&mut self, update: &Update) {
+        let listed = update.order.len() + update.history_order.len();
+        if self.jobs.len() > 2 * listed + 1000 {
+            let listed: HashSet<JobId> = update.order.iter().chain(&update.history_order).copied().collect();
+            self.jobs.retain(|id, _| listed.contains(id));
+        }
+    }
+
     /// Takes note of everything, and says what is new.
     fn changes(&mut self, snapshot: &Snapshot) -> Vec<String> {
         let mut lines = Vec::new();
