@@ -6,6 +6,7 @@
 mod attempt;
 mod collect;
 mod event;
+mod fit;
 mod gpu;
 mod job;
 mod lease;
@@ -19,6 +20,7 @@ mod time;
 pub use attempt::{AttemptFact, AttemptState, Cursor, RunEnd, TransitionError};
 pub use collect::{Collect, Collected};
 pub use event::{CancelRequest, DropIdent, Event, EventRecord, Origin};
+pub use fit::{memory_fits, model_matches};
 pub use gpu::{
     DeviceState, Gpu, GpuProcess, GpuReading, HostReading, LockHolder, ProcessKind, Quarantine, Unreadable,
 };
