@@ -26,7 +26,7 @@ pub(super) fn report(turn: &mut Turn<'_>, report: EngineReport) {
             ended(turn, lease, End { at, how: end, by, peak_memory, suspended_ms, notes });
         }
         EngineReport::Collected { lease, task, attempt, result } => {
-            collected(turn, lease, (task, attempt), result)
+            collected(turn, lease, (task, attempt), result);
         }
         EngineReport::Missing { lease, heartbeat, at, why } => missing(turn, lease, heartbeat, at, why),
         EngineReport::NotLaunched { lease, at, why } => ended(turn, lease, lost(at, EndedBy::Proven, why)),
