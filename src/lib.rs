@@ -18,3 +18,4 @@ pub mod jobfile;
 pub mod model;
 pub mod protocol;
 pub mod sched;
+pub mod supervisor;
