@@ -14,6 +14,7 @@ pub mod clock;
 pub mod config;
 pub mod engine;
 pub mod gpu;
+pub mod inbox;
 pub mod jobfile;
 pub mod model;
 pub mod protocol;
