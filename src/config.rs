@@ -1,6 +1,60 @@
-//! Where things are, and what the operator has set.
+//! Where things are, what the operator has set, and the environment: read once, here, and handed on as values.
+//!
+//! Knows nothing of jobs and decides nothing; every adapter and the shell may use it.
+
+mod environment;
+mod file;
+mod login;
+mod reference;
+
+pub use environment::{Environment, hostname};
+pub use file::{
+    Config, Defaults, EnvironmentConfig, GpuSource, KeepConfig, LimitsConfig, NotifyConfig, OutsideConfig,
+    Rates, UiConfig, UntilDone,
+};
+pub use login::{capture_login_path, default_login_path};
+pub use reference::markdown;
 
 use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why the settings cannot be used.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The file is there (or was named) and cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// The system's words.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It does not say what it should.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// From 1; 1 if the finding has no place.
+        line: usize,
+        /// From 1.
+        column: usize,
+        /// What is wrong, with the nearest known name if there is one.
+        message: String,
+    },
+    /// Neither `HOME` nor the account's entry says where home is.
+    #[error("no home directory: set HOME, or give --root")]
+    NoHome,
+    /// A relative folder cannot be resolved: the current directory is gone.
+    #[error("cannot resolve {}", path.display())]
+    Relative {
+        /// What was given.
+        path: PathBuf,
+        /// The system's words.
+        #[source]
+        source: std::io::Error,
+    },
+}
 
 /// The folders of one scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +66,30 @@ pub struct Paths {
 }
 
 impl Paths {
+    /// From the flags, else the environment, else the config, else the defaults.
+    ///
+    /// A root that is given alone implies the state below it; a flag is never mixed with a state of the environment.
+    pub fn resolve(
+        root: Option<&Path>,
+        state: Option<&Path>,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Self, ConfigError> {
+        let chosen_root = match (root, &environment.root, &config.root) {
+            (Some(flag), _, _) => absolute(flag)?,
+            (None, Some(set), _) => absolute(set)?,
+            (None, None, Some(set)) => environment.expand(set)?,
+            (None, None, None) => environment.home()?.join("overnight"),
+        };
+        let chosen_state = match (state, root, &environment.state, &environment.root) {
+            (Some(flag), _, _, _) => absolute(flag)?,
+            (None, Some(_), _, _) | (None, None, None, Some(_)) => chosen_root.join(".state"),
+            (None, None, Some(set), _) => absolute(set)?,
+            (None, None, None, None) => environment.state_home()?.join("overnight").join(hostname()),
+        };
+        Ok(Self { root: chosen_root, state: chosen_state })
+    }
+
     /// Where job files are dropped.
     pub fn inbox(&self) -> PathBuf {
         self.root.join("inbox")
@@ -62,3 +140,10 @@ impl Paths {
         Self { root: root.to_owned(), state: root.join(".state") }
     }
 }
+
+fn absolute(path: &Path) -> Result<PathBuf, ConfigError> {
+    std::path::absolute(path).map_err(|source| ConfigError::Relative { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

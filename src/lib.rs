@@ -10,6 +10,8 @@
 //! | 2 | adapters, blind to each other: [`jobfile`], `inbox`, `store`, [`engine`], [`gpu`], `supervisor`, `files`, `client`; and [`clock`], `config` for all of them | layers 0 and 1 |
 //! | 3 | the shell: `daemon`, `tui`, `cli`, `app` | everything below |
 
+pub mod cli;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod engine;

@@ -6,6 +6,7 @@
 mod command;
 mod diagnostics;
 pub mod json;
+mod receipt;
 mod reply;
 mod snapshot;
 

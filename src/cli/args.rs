@@ -1,0 +1,433 @@
+//! The words of the command line. Parsing only: what they mean is in the files beside this one.
+
+use crate::config::GpuSource;
+use crate::model::{Priority, Span, WorkKind, parse_span};
+use crate::protocol::{GpuSelect, MeterBy};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Drop a job file into a folder; it runs on GPUs that are really free, and hands its results back.
+///
+/// Without a verb: the dashboard. It starts a scheduler if none runs; closing it stops nothing.
+#[derive(Debug, Parser)]
+#[command(
+    name = "overnight",
+    version,
+    propagate_version = false,
+    after_help = "JOB is a number or an unambiguous name. Exit codes: 0 ok, 1 failed, 2 usage, 3 another scheduler owns \
+                  the state, 4 state unreadable or another machine's, 5 no scheduler."
+)]
+pub struct CommandLine {
+    #[command(flatten)]
+    pub(super) globals: Globals,
+    #[command(flatten)]
+    pub(super) dashboard: DashboardArgs,
+    #[command(subcommand)]
+    pub(super) verb: Option<Verb>,
+}
+
+/// What holds for every verb.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Globals {
+    /// The folder with the inbox and the jobs (`OVERNIGHT_ROOT`; default ~/overnight).
+    #[arg(long, global = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// The scheduler's state (`OVERNIGHT_STATE`; a root given alone implies its .state).
+    #[arg(long, global = true, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// The config file, instead of the usual one.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Of the dashboard.
+#[derive(Debug, Clone, Default, Args)]
+pub struct DashboardArgs {
+    /// Only ASCII characters on the screen.
+    #[arg(long)]
+    pub ascii: bool,
+    /// A theme's name, or a path.
+    #[arg(long, value_name = "THEME")]
+    pub theme: Option<String>,
+}
+
+/// Everything that can be asked for.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Verb {
+    /// Submit job files, a folder with a job.yaml, or standard input (-).
+    Submit(SubmitArgs),
+    /// Say what is wrong with job files, and whether this pool can run them.
+    Check(CheckArgs),
+    /// Print an annotated job file to start from.
+    New {
+        /// The kind of work.
+        #[arg(value_enum, default_value_t = Kind::Other)]
+        kind: Kind,
+    },
+    /// List jobs that wait or run.
+    #[command(visible_alias = "list")]
+    Ls(LsArgs),
+    /// Show one job whole.
+    Show(OneJob),
+    /// Print a job's log.
+    Log(LogArgs),
+    /// List the GPUs.
+    Gpus {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the receipt of a job that is done.
+    Receipt(OneJob),
+    /// Cancel jobs.
+    Cancel(CancelArgs),
+    /// Undo a cancel whose window is still open; the newest one without a job.
+    Undo {
+        /// Number or name.
+        job: Option<String>,
+    },
+    /// Set a job's priority: low, normal, high, or -100 to 100.
+    Priority {
+        /// Number or name.
+        job: String,
+        /// Higher goes first.
+        #[arg(value_name = "N", allow_hyphen_values = true, value_parser = priority)]
+        priority: Priority,
+    },
+    /// Put a job before all others of its owner and priority.
+    Top(JobArg),
+    /// Put a job behind all others of its owner and priority.
+    Bottom(JobArg),
+    /// Move a job one place forward.
+    Up(JobArg),
+    /// Move a job one place back.
+    Down(JobArg),
+    /// Do not start these jobs until they are resumed.
+    Pause(Jobs),
+    /// Let paused jobs start when their turn comes.
+    Resume(Jobs),
+    /// Submit jobs that are done again.
+    Retry(Jobs),
+    /// Wait until jobs are done; exit 0 only if all succeeded.
+    Wait(Jobs),
+    /// Print one line for every change, until interrupted.
+    Watch,
+    /// The ledger: who held how much.
+    Meter(MeterArgs),
+    /// Hand GPUs to nobody until they are opened.
+    Close {
+        #[command(flatten)]
+        gpus: GpuArgs,
+        /// Why, for whoever looks.
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Hand closed GPUs out again.
+    Open {
+        #[command(flatten)]
+        gpus: GpuArgs,
+    },
+    /// Lift a quarantine; the GPU is free once a reading shows it clean.
+    Clear {
+        #[command(flatten)]
+        gpus: GpuArgs,
+    },
+    /// End the scheduler; jobs go on.
+    Stop,
+    /// The scheduler in the foreground.
+    Serve(ServeArgs),
+    /// Everything for real over simulated GPUs, in a throw-away root.
+    Demo(DemoArgs),
+    /// Print a completion script.
+    Completions {
+        /// For which shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or that of one verb.
+    Man {
+        /// Which verb.
+        verb: Option<String>,
+    },
+    /// Owns one lease and runs its attempts. Started by the scheduler; handled before this parser.
+    #[command(hide = true)]
+    Supervise(Internal),
+    /// Gathers one attempt's output. Started by the supervisor; handled before this parser.
+    #[command(hide = true)]
+    Collect(Internal),
+    /// Resolves device identities to indices. Started by the supervisor; handled before this parser.
+    #[command(hide = true)]
+    GpuIndices(Internal),
+}
+
+/// Arguments of the program's own processes.
+#[derive(Debug, Clone, Args)]
+pub struct Internal {
+    /// As their callers have them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub rest: Vec<std::ffi::OsString>,
+}
+
+/// Of `submit`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SubmitArgs {
+    /// Job files, folders with a job.yaml, or -.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Wait until the jobs are done; exit 0 only if all succeeded.
+    #[arg(long)]
+    pub wait: bool,
+    /// Only say what would happen.
+    #[arg(long, conflicts_with = "wait")]
+    pub dry_run: bool,
+    /// Accept them paused.
+    #[arg(long)]
+    pub paused: bool,
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
+}
+
+/// Changes to the job, written into what is stored.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OverrideArgs {
+    /// Another name.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// A variable for the work; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub env: Vec<(String, String)>,
+    /// Another number of GPUs.
+    #[arg(long, value_name = "N")]
+    pub gpus: Option<u32>,
+    /// Another limit, such as 6h.
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    pub limit: Option<Span>,
+}
+
+/// Of `check`.
+#[derive(Debug, Clone, Args)]
+pub struct CheckArgs {
+    /// Job files, folders with a job.yaml, or -.
+    #[arg(required_unless_present = "schema", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print the JSON Schema of job files instead.
+    #[arg(long)]
+    pub schema: bool,
+}
+
+/// Of `ls`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LsArgs {
+    /// Also jobs that are done.
+    #[arg(long, short)]
+    pub all: bool,
+    /// Only in this state; may be repeated.
+    #[arg(long, value_enum)]
+    pub state: Vec<State>,
+    /// Only this account's.
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Only this project's.
+    #[arg(long)]
+    pub project: Option<String>,
+    /// Only submitted since: a date, a time, or a length of time such as 2d.
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One job, in one of two forms.
+#[derive(Debug, Clone, Args)]
+pub struct OneJob {
+    /// Number or name.
+    pub job: String,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Of `log`.
+#[derive(Debug, Clone, Args)]
+pub struct LogArgs {
+    /// Number or name; with .TASK for one task.
+    #[arg(value_name = "JOB[.TASK]")]
+    pub job: String,
+    /// Go on as it grows, until the job is done.
+    #[arg(long, short)]
+    pub follow: bool,
+}
+
+/// One job.
+#[derive(Debug, Clone, Args)]
+pub struct JobArg {
+    /// Number or name.
+    pub job: String,
+}
+
+/// Some jobs.
+#[derive(Debug, Clone, Args)]
+pub struct Jobs {
+    /// Numbers or names.
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+/// Of `cancel`.
+#[derive(Debug, Clone, Args)]
+pub struct CancelArgs {
+    /// Numbers or names.
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<String>,
+    /// Leave so much time to undo it, such as 5s; nothing is signalled before.
+    #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "now")]
+    pub undo: Option<Span>,
+    /// Kill at once, without the warning signal.
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// Of `meter`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct MeterArgs {
+    /// Rows by what.
+    #[arg(long, value_enum, default_value_t = By::User)]
+    pub by: By,
+    /// From: a date, a time, or a length of time such as 7d.
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// To.
+    #[arg(long, value_name = "WHEN")]
+    pub until: Option<String>,
+    /// As comma-separated values.
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Recompute the ledger from the leases and compare.
+    #[arg(long, conflicts_with_all = ["csv", "json", "since", "until"])]
+    pub check: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Some devices.
+#[derive(Debug, Clone, Args)]
+pub struct GpuArgs {
+    /// An index, a UUID or its beginning, or all.
+    #[arg(required = true, value_name = "GPU", value_parser = gpu)]
+    pub gpus: Vec<GpuSelect>,
+}
+
+/// Of `serve`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServeArgs {
+    /// auto, none or simulated:N; default as in the config.
+    #[arg(long)]
+    pub gpus: Option<GpuSource>,
+}
+
+/// Of `demo`.
+#[derive(Debug, Clone, Args)]
+pub struct DemoArgs {
+    /// How many simulated GPUs.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub gpus: u32,
+    /// The same seed gives the same load, memory and power curves.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// A state to filter by: of the life line, or an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum State {
+    Queued,
+    Paused,
+    Renting,
+    Running,
+    Returning,
+    Releasing,
+    Done,
+    Succeeded,
+    Failed,
+    LimitReached,
+    Cancelled,
+    NeverStarted,
+    Lost,
+}
+
+/// A kind of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    Training,
+    Inference,
+    Processing,
+    Simulation,
+    Other,
+}
+
+impl From<Kind> for WorkKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Training => Self::Training,
+            Kind::Inference => Self::Inference,
+            Kind::Processing => Self::Processing,
+            Kind::Simulation => Self::Simulation,
+            Kind::Other => Self::Other,
+        }
+    }
+}
+
+/// Rows of the meter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    #[default]
+    User,
+    Project,
+    Job,
+    Gpu,
+    Day,
+}
+
+impl From<By> for MeterBy {
+    fn from(by: By) -> Self {
+        match by {
+            By::User => Self::User,
+            By::Project => Self::Project,
+            By::Job => Self::Job,
+            By::Gpu => Self::Gpu,
+            By::Day => Self::Day,
+        }
+    }
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    parse_span(text).map_err(|error| format!("{error}; write it like 90s, 45m, 6h or 2d"))
+}
+
+fn priority(text: &str) -> Result<Priority, String> {
+    match (text, text.parse::<i64>()) {
+        ("low", _) => Ok(Priority::LOW),
+        ("normal", _) => Ok(Priority::NORMAL),
+        ("high", _) => Ok(Priority::HIGH),
+        (_, Ok(n @ -100..=100)) => Ok(Priority::clamped(n)),
+        _ => Err("write low, normal, high, or a whole number from -100 to 100".to_owned()),
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write it like KEY=VALUE".to_owned()),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of a value parser")]
+fn gpu(text: &str) -> Result<GpuSelect, String> {
+    match (text, text.parse::<u32>()) {
+        ("all", _) => Ok(GpuSelect::All),
+        (_, Ok(index)) => Ok(GpuSelect::Index(index)),
+        (_, Err(_)) => Ok(GpuSelect::Uuid(crate::model::Uuid(text.to_owned()))),
+    }
+}

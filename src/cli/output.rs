@@ -1,0 +1,282 @@
+//! Where verbs print: plain lines and aligned tables, cleaned, cut to the terminal only where there is one.
+
+use super::CliError;
+use crate::model::clean_line;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::io::Write;
+use unicode_width::UnicodeWidthStr;
+
+/// Two streams and what is known of the terminal behind the first.
+pub struct Io<'a> {
+    /// Results.
+    pub out: &'a mut dyn Write,
+    /// What went wrong, and hints.
+    pub err: &'a mut dyn Write,
+    /// Columns, if `out` is a terminal.
+    pub width: Option<usize>,
+    /// `out` is a terminal that may show colours, and `NO_COLOR` is not set.
+    pub colour: bool,
+}
+
+impl Io<'_> {
+    /// One line of results, cleaned.
+    pub fn line(&mut self, text: &str) -> Result<(), CliError> {
+        writeln!(self.out, "{}", cleaned(text)).map_err(broken)
+    }
+
+    /// One line for the person, cleaned. Nobody hears it where there is no error stream.
+    pub fn note(&mut self, text: &str) {
+        // The results are what counts; a note that cannot be written is not worth failing for.
+        let _ = writeln!(self.err, "{}", cleaned(text));
+    }
+
+    /// Text that is ready to print: made by this program of cleaned parts.
+    pub fn raw(&mut self, text: &str) -> Result<(), CliError> {
+        self.out.write_all(text.as_bytes()).map_err(broken)
+    }
+
+    /// A document, on one line for programs.
+    pub fn json(&mut self, document: &impl Serialize) -> Result<(), CliError> {
+        serde_json::to_writer(&mut *self.out, document).map_err(|source| {
+            if source.is_io() { broken(source.into()) } else { CliError::Json { source } }
+        })?;
+        self.out.write_all(b"\n").map_err(broken)
+    }
+
+    /// Everything so far is seen now.
+    pub fn flush(&mut self) -> Result<(), CliError> {
+        self.out.flush().map_err(broken)
+    }
+}
+
+/// The output is gone, or full.
+pub(super) const fn broken(source: std::io::Error) -> CliError {
+    CliError::Output { source }
+}
+
+/// [`clean_line`], without a copy where nothing has to be cleaned.
+pub(super) fn cleaned(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(clean_line(text))
+    }
+}
+
+/// A colour by what it means. The word is always there too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Good,
+    Busy,
+    Bad,
+    Dim,
+}
+
+impl Tone {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Good => "\x1b[32m",
+            Self::Busy => "\x1b[36m",
+            Self::Bad => "\x1b[31m",
+            Self::Dim => "\x1b[2m",
+        }
+    }
+}
+
+/// How a column stands and gives way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// To the left, never cut.
+    Left,
+    /// To the right, never cut.
+    Right,
+    /// To the left; its middle goes where it has to, so that both ends stay distinct. Not below so many columns.
+    Middle(usize),
+    /// To the left; its end goes where it has to. Not below so many columns.
+    End(usize),
+}
+
+/// Rows under titles.
+pub(super) struct Table<'a> {
+    columns: &'a [(&'a str, Fit)],
+    widths: Vec<usize>,
+    /// Cells one after another, a row's worth for each row.
+    cells: Vec<(Cow<'a, str>, Tone)>,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(columns: &'a [(&'a str, Fit)]) -> Self {
+        Self { columns, widths: columns.iter().map(|(title, _)| title.width()).collect(), cells: Vec::new() }
+    }
+
+    /// The next cell of the current row; rows are as long as there are columns.
+    pub(super) fn cell(&mut self, text: impl Into<Cow<'a, str>>, tone: Tone) {
+        let text = match text.into() {
+            Cow::Borrowed(text) => cleaned(text),
+            Cow::Owned(text) => match cleaned(&text) {
+                Cow::Borrowed(_) => Cow::Owned(text),
+                Cow::Owned(clean) => Cow::Owned(clean),
+            },
+        };
+        let column = self.cells.len() % self.columns.len();
+        self.widths[column] = self.widths[column].max(columns_of(&text));
+        self.cells.push((text, tone));
+    }
+
+    /// Prints it, no wider than the terminal if there is one.
+    pub(super) fn print(mut self, io: &mut Io<'_>) -> Result<(), CliError> {
+        if let Some(width) = io.width {
+            self.shrink(width);
+        }
+        let mut line = String::with_capacity(256);
+        for (column, (title, fit)) in self.columns.iter().enumerate() {
+            self.put(&mut line, column, title, *fit);
+        }
+        finish(io, &mut line)?;
+        for row in self.cells.chunks(self.columns.len()) {
+            for (column, ((text, tone), (_, fit))) in row.iter().zip(self.columns).enumerate() {
+                let coloured = io.colour && *tone != Tone::Plain && !text.is_empty();
+                if coloured {
+                    line.push_str(tone.code());
+                }
+                self.put(&mut line, column, text, *fit);
+                if coloured {
+                    line.push_str("\x1b[0m");
+                }
+            }
+            finish(io, &mut line)?;
+        }
+        Ok(())
+    }
+
+    /// Takes from the last columns that give way first, until it fits or nothing gives way any more.
+    fn shrink(&mut self, width: usize) {
+        let all = self.widths.iter().sum::<usize>() + 2 * (self.columns.len() - 1);
+        let mut over = all.saturating_sub(width);
+        for (column, (_, fit)) in self.columns.iter().enumerate().rev() {
+            let least = match fit {
+                Fit::Left | Fit::Right => continue,
+                Fit::Middle(least) | Fit::End(least) => *least,
+            };
+            let give = self.widths[column].saturating_sub(least).min(over);
+            self.widths[column] -= give;
+            over -= give;
+        }
+    }
+
+    fn put(&self, line: &mut String, column: usize, text: &str, fit: Fit) {
+        let width = self.widths[column];
+        let cut = match fit {
+            Fit::Middle(_) => cut_middle(text, width),
+            Fit::End(_) => cut_end(text, width),
+            Fit::Left | Fit::Right => Cow::Borrowed(text),
+        };
+        let pad = width.saturating_sub(columns_of(&cut));
+        if fit == Fit::Right {
+            line.extend(std::iter::repeat_n(' ', pad));
+        }
+        line.push_str(&cut);
+        if column + 1 < self.columns.len() {
+            line.extend(std::iter::repeat_n(' ', if fit == Fit::Right { 2 } else { pad + 2 }));
+        }
+    }
+}
+
+fn finish(io: &mut Io<'_>, line: &mut String) -> Result<(), CliError> {
+    let end = line.trim_end_matches(' ').len();
+    line.truncate(end);
+    line.push('\n');
+    io.raw(line)?;
+    line.clear();
+    Ok(())
+}
+
+fn columns_of(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
+/// `llama-ft-70b-lr1e-4` in 14 columns: `llama-..-lr1e-4`.
+fn cut_middle(text: &str, width: usize) -> Cow<'_, str> {
+    if columns_of(text) <= width || width < 4 {
+        return cut_end(text, width);
+    }
+    let head = (width - 2) / 2;
+    let tail = width - 2 - head;
+    let mut back = String::new();
+    for c in text.chars().rev() {
+        if columns_of(&back) + columns_of(c.encode_utf8(&mut [0; 4])) > tail {
+            break;
+        }
+        back.insert(0, c);
+    }
+    Cow::Owned(format!("{}..{back}", start_of(text, head)))
+}
+
+fn cut_end(text: &str, width: usize) -> Cow<'_, str> {
+    if columns_of(text) <= width {
+        return Cow::Borrowed(text);
+    }
+    if width < 3 {
+        return Cow::Borrowed(start_of(text, width));
+    }
+    Cow::Owned(format!("{}..", start_of(text, width - 2)))
+}
+
+/// As much of the beginning as fits.
+fn start_of(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += columns_of(c.encode_utf8(&mut [0; 4]));
+        if used > width {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn print(width: Option<usize>, colour: bool) -> String {
+        let columns = [("ID", Fit::Right), ("NAME", Fit::Middle(8)), ("WHY", Fit::End(6))];
+        let mut table = Table::new(&columns);
+        table.cell("17", Tone::Plain);
+        table.cell("llama-ft-70b-lr1e-4", Tone::Good);
+        table.cell("needs 8 free", Tone::Plain);
+        table.cell("9", Tone::Plain);
+        table.cell("日本\x1b[31m", Tone::Plain);
+        table.cell("", Tone::Plain);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        table.print(&mut Io { out: &mut out, err: &mut err, width, colour }).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn columns_line_up_whatever_is_in_them() {
+        assert_eq!(
+            print(None, false),
+            "ID  NAME                 WHY\n17  llama-ft-70b-lr1e-4  needs 8 free\n 9  日本\u{FFFD}[31m\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_the_why_first_and_names_in_the_middle() {
+        assert_eq!(
+            print(Some(26), false),
+            "ID  NAME          WHY\n17  llama-..1e-4  need..\n 9  日本\u{FFFD}[31m\n"
+        );
+        for width in 0..60 {
+            print(Some(width), true);
+        }
+    }
+
+    #[test]
+    fn colours_only_where_they_are_wanted() {
+        assert!(print(None, true).contains("\x1b[32mllama"));
+        assert!(!print(None, false).contains('\x1b'));
+    }
+}
