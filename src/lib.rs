@@ -13,7 +13,9 @@
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod files;
 pub mod gpu;
 pub mod model;
 pub mod protocol;
 pub mod sched;
+pub mod store;

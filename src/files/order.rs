@@ -1,0 +1,5 @@
+//! stub
+/// `overnight collect`.
+pub fn collect_main() -> u8 {
+    1
+}
