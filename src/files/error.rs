@@ -71,6 +71,15 @@ pub struct FilesError {
 }
 
 impl FilesError {
+    /// No space, no quota, or a disk that cannot be read or written now: the same may succeed later.
+    pub fn is_worth_another_try(&self) -> bool {
+        use std::io::ErrorKind as K;
+        matches!(
+            self.source.kind(),
+            K::StorageFull | K::QuotaExceeded | K::ReadOnlyFilesystem | K::OutOfMemory
+        ) || matches!(self.source.raw_os_error(), Some(libc::EIO | libc::EMFILE | libc::ENFILE))
+    }
+
     pub(super) fn new(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self { doing, path, source }
