@@ -18,7 +18,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// How long a reply may take: the scheduler may be making something durable on a slow disk.
-pub const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+pub const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 /// What a Unix socket's address holds.
 const LONGEST_PATH: usize = 107;
 /// No message is longer: a snapshot of 100,000 jobs is a tenth of it.
@@ -255,7 +255,11 @@ impl Reader {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut => return Ok(None),
                     ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => return Err(ClientError::Closed),
                     _ => {
-                        return Err(ClientError::Io { doing: "read", path: self.path.clone(), source: error });
+                        return Err(ClientError::Io {
+                            doing: "read",
+                            path: self.path.clone(),
+                            source: error,
+                        });
                     }
                 },
             }

@@ -1,9 +1,10 @@
 //! The words of the command line. Parsing only: what they mean is in the files beside this one.
 
+use super::values::{By, Kind, State, gpu, key_value, priority, span};
 use crate::config::GpuSource;
-use crate::model::{Priority, Span, WorkKind, parse_span};
-use crate::protocol::{GpuSelect, MeterBy};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::model::{Priority, Span};
+use crate::protocol::GpuSelect;
+use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Drop a job file into a folder; it runs on GPUs that are really free, and hands its results back.
@@ -336,98 +337,4 @@ pub struct DemoArgs {
     /// The same seed gives the same load, memory and power curves.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-}
-
-/// A state to filter by: of the life line, or an outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum State {
-    Queued,
-    Paused,
-    Renting,
-    Running,
-    Returning,
-    Releasing,
-    Done,
-    Succeeded,
-    Failed,
-    LimitReached,
-    Cancelled,
-    NeverStarted,
-    Lost,
-}
-
-/// A kind of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    Training,
-    Inference,
-    Processing,
-    Simulation,
-    Other,
-}
-
-impl From<Kind> for WorkKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Training => Self::Training,
-            Kind::Inference => Self::Inference,
-            Kind::Processing => Self::Processing,
-            Kind::Simulation => Self::Simulation,
-            Kind::Other => Self::Other,
-        }
-    }
-}
-
-/// Rows of the meter.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    #[default]
-    User,
-    Project,
-    Job,
-    Gpu,
-    Day,
-}
-
-impl From<By> for MeterBy {
-    fn from(by: By) -> Self {
-        match by {
-            By::User => Self::User,
-            By::Project => Self::Project,
-            By::Job => Self::Job,
-            By::Gpu => Self::Gpu,
-            By::Day => Self::Day,
-        }
-    }
-}
-
-fn span(text: &str) -> Result<Span, String> {
-    parse_span(text).map_err(|error| format!("{error}; write it like 90s, 45m, 6h or 2d"))
-}
-
-fn priority(text: &str) -> Result<Priority, String> {
-    match (text, text.parse::<i64>()) {
-        ("low", _) => Ok(Priority::LOW),
-        ("normal", _) => Ok(Priority::NORMAL),
-        ("high", _) => Ok(Priority::HIGH),
-        (_, Ok(n @ -100..=100)) => Ok(Priority::clamped(n)),
-        _ => Err("write low, normal, high, or a whole number from -100 to 100".to_owned()),
-    }
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("write it like KEY=VALUE".to_owned()),
-    }
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "the shape of a value parser")]
-fn gpu(text: &str) -> Result<GpuSelect, String> {
-    match (text, text.parse::<u32>()) {
-        ("all", _) => Ok(GpuSelect::All),
-        (_, Ok(index)) => Ok(GpuSelect::Index(index)),
-        (_, Err(_)) => Ok(GpuSelect::Uuid(crate::model::Uuid(text.to_owned()))),
-    }
 }

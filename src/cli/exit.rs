@@ -29,7 +29,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a verb could not do its work. What the scheduler refuses is no error here: it is said, and the exit is [`Exit::Failed`].
+/// Why a verb could not do its work.
 #[derive(Debug, Error)]
 pub enum CliError {
     /// The settings.
@@ -38,6 +38,12 @@ pub enum CliError {
     /// The scheduler.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The scheduler, or the files, say no: what, why, what next.
+    #[error("{message}")]
+    Refused {
+        /// In words.
+        message: String,
+    },
     /// A value that only the zone or the file system can judge.
     #[error("{what}: {why}")]
     Usage {
@@ -99,14 +105,16 @@ pub fn of(error: &CliError) -> Exit {
         CliError::Usage { .. } => Exit::Usage,
         // The reader has seen enough: `overnight ls | head` is no failure.
         CliError::Output { source } if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Ok,
-        CliError::Output { .. } | CliError::File { .. } | CliError::Json { .. } | CliError::Answer => {
-            Exit::Failed
-        }
+        CliError::Refused { .. }
+        | CliError::Output { .. }
+        | CliError::File { .. }
+        | CliError::Json { .. }
+        | CliError::Answer => Exit::Failed,
     }
 }
 
 /// What to do about it, where something can be done.
-pub const fn remedy(error: &CliError) -> Option<&'static str> {
+const fn remedy(error: &CliError) -> Option<&'static str> {
     match error {
         CliError::Client(ClientError::NoScheduler { .. }) => {
             Some("start one with `overnight` (dashboard) or `overnight serve`")

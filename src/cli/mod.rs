@@ -3,13 +3,32 @@
 //! It speaks to the scheduler by the same commands as the dashboard and holds no state of its own. The composition root
 //! calls [`parse`] and decides: the dashboard, `serve` and `demo` are its own, everything else goes to [`run`].
 
+mod act;
 mod args;
+mod drop_file;
+mod escapes;
 pub mod exit;
+mod folder;
+mod follow;
+mod jobfiles;
+mod log;
+mod ls;
+mod meter;
 mod output;
+mod session;
+mod shell;
+mod show;
+mod submit;
+mod values;
+mod when;
 
 pub use args::{CommandLine, DashboardArgs, DemoArgs, Globals, ServeArgs, Verb};
 pub use exit::{CliError, Exit};
+pub use jobfiles::limits;
+pub use ls::table as job_table;
 pub use output::Io;
+
+use crate::protocol::Place;
 
 use crate::config::{Config, Environment, Paths};
 use clap::Parser;
@@ -88,7 +107,57 @@ pub fn run(verb: &Verb, setup: &Setup) -> Result<Exit, CliError> {
 
 /// Does what a verb says, on these streams.
 pub fn run_on(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
-    let _ = (verb, setup);
+    let exit = dispatch(verb, setup, io)?;
     io.flush()?;
-    Ok(Exit::Ok)
+    Ok(exit)
+}
+
+fn dispatch(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    match verb {
+        Verb::Submit(args) => submit::submit(args, setup, io),
+        Verb::Check(args) => submit::check(args, setup, io),
+        Verb::New { kind } => {
+            io.raw(crate::jobfile::template((*kind).into()))?;
+            Ok(Exit::Ok)
+        }
+        Verb::Ls(args) => ls::ls(args, setup, io),
+        Verb::Show(args) => show::show(args, setup, io),
+        Verb::Log(args) => log::log(args, setup, io),
+        Verb::Gpus { json } => ls::gpus(*json, setup, io),
+        Verb::Receipt(args) => show::receipt(args, setup, io),
+        Verb::Cancel(args) => act::cancel(args, setup, io),
+        Verb::Undo { job } => act::undo(job.as_deref(), setup, io),
+        Verb::Priority { job, priority } => act::priority(job, *priority, setup, io),
+        Verb::Top(args) => act::place(&args.job, Place::Top, setup, io),
+        Verb::Bottom(args) => act::place(&args.job, Place::Bottom, setup, io),
+        Verb::Up(args) => act::place(&args.job, Place::Up, setup, io),
+        Verb::Down(args) => act::place(&args.job, Place::Down, setup, io),
+        Verb::Pause(args) => act::pause(&args.jobs, setup, io),
+        Verb::Resume(args) => act::resume(&args.jobs, setup, io),
+        Verb::Retry(args) => act::retry(&args.jobs, setup, io),
+        Verb::Wait(args) => follow::wait(&args.jobs, setup, io),
+        Verb::Watch => follow::watch(setup, io),
+        Verb::Meter(args) => meter::meter(args, setup, io),
+        Verb::Close { gpus, reason } => act::close(&gpus.gpus, reason, setup, io),
+        Verb::Open { gpus } => act::open(&gpus.gpus, setup, io),
+        Verb::Clear { gpus } => act::clear(&gpus.gpus, setup, io),
+        Verb::Stop => act::stop(setup, io),
+        Verb::Completions { shell } => shell::completions(*shell, io),
+        Verb::Man { verb } => shell::man(verb.as_deref(), io),
+        Verb::Serve(_) | Verb::Demo(_) | Verb::Supervise(_) | Verb::Collect(_) | Verb::GpuIndices(_) => {
+            // The composition root takes these before; here they mean a call from a place that cannot.
+            let why = "only the program's own main can do this".to_owned();
+            Err(CliError::Usage { what: "this verb".to_owned(), why })
+        }
+    }
+}
+
+/// Says a failure that does not keep the others from going on.
+fn said(error: &CliError, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    // In order with the results, where both go to one terminal.
+    io.flush()?;
+    if let Some(message) = exit::message(error) {
+        io.note(&message);
+    }
+    Ok(Exit::Failed)
 }

@@ -267,7 +267,7 @@ mod tests {
     fn a_narrow_terminal_cuts_the_why_first_and_names_in_the_middle() {
         assert_eq!(
             print(Some(26), false),
-            "ID  NAME          WHY\n17  llama-..1e-4  need..\n 9  日本\u{FFFD}[31m\n"
+            "ID  NAME            WHY\n17  llama-..lr1e-4  need..\n 9  日本\u{FFFD}[31m\n"
         );
         for width in 0..60 {
             print(Some(width), true);

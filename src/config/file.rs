@@ -56,7 +56,7 @@ pub struct EnvironmentConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// What `for: until_done` may do: `allow`, `forbid`, or a length of time that ends it.
+    /// What `for: until_done` may do: `allow`, `forbid`, or the longest time that any job may ask for, such as `7d`.
     #[schemars(with = "String")]
     pub until_done: UntilDone,
     /// The largest job file.
@@ -127,9 +127,9 @@ impl Default for OutsideConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rates {
-    /// Of a GPU for an hour.
+    /// Price of a GPU for an hour. Without any price the meter has no `cost`.
     pub gpu_hour: Option<f64>,
-    /// Of a core for an hour.
+    /// Price of a core for an hour.
     pub core_hour: Option<f64>,
 }
 
@@ -137,9 +137,9 @@ pub struct Rates {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepConfig {
-    /// Days after a job is done.
+    /// Days that a job's folder is kept after the job is done. Default: for ever.
     pub days: Option<u32>,
-    /// GiB of all job folders together; the oldest go first.
+    /// GiB that all job folders of done jobs may take together; the oldest go first. Default: no bound.
     pub gib: Option<u64>,
 }
 
@@ -147,7 +147,7 @@ pub struct KeepConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NotifyConfig {
-    /// A program and its arguments; no shell.
+    /// The program that is run to tell people, and its arguments; no shell.
     pub command: Option<Vec<String>>,
 }
 
@@ -213,7 +213,7 @@ pub enum UntilDone {
     Allow,
     /// Nothing: refused.
     Forbid,
-    /// Run for so long.
+    /// Nothing, and no job may ask for more than this.
     Cap(Span),
 }
 
@@ -284,6 +284,7 @@ fn with_example<T, E: serde::de::Error>(value: Result<T, ParseValueError>, examp
 mod length {
     use super::{Deserialize, Deserializer, Serializer, Span, parse_span, span_text, with_example};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde calls")]
     pub(super) fn serialize<S: Serializer>(span: &Span, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&span_text(*span))
     }
@@ -296,6 +297,7 @@ mod length {
 mod size {
     use super::{Bytes, Deserialize, Deserializer, Serializer, parse_bytes, size_text, with_example};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde calls")]
     pub(super) fn serialize<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&size_text(*bytes))
     }

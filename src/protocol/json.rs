@@ -140,6 +140,7 @@ struct Step<'a> {
 }
 
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the words of the document")]
 struct Attempt<'a> {
     task: u32,
     attempt: u32,

@@ -1,0 +1,108 @@
+//! The verbs that change something. Every command about a job carries the generation it was decided on.
+
+use super::args::CancelArgs;
+use super::session::Session;
+use super::{CliError, Exit, Io, Setup};
+use crate::model::{Generation, JobId, Priority, Span};
+use crate::protocol::{Command, GpuSelect, Place};
+
+pub(super) fn cancel(args: &CancelArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    let undo = args.undo.unwrap_or(Span(0));
+    let now = args.now;
+    each(&args.jobs, setup, io, |job, generation| Command::Cancel { job, generation, undo, now })
+}
+
+pub(super) fn undo(job: Option<&str>, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    let mut session = Session::open(setup)?;
+    let job = job.map(|typed| session.resolve(typed)).transpose()?.map(|(job, _)| job);
+    let message = session.command(Command::Undo { job })?;
+    io.line(&message)?;
+    Ok(Exit::Ok)
+}
+
+pub(super) fn priority(
+    job: &str,
+    priority: Priority,
+    setup: &Setup,
+    io: &mut Io<'_>,
+) -> Result<Exit, CliError> {
+    each(&[job.to_owned()], setup, io, |job, generation| Command::SetPriority { job, generation, priority })
+}
+
+pub(super) fn place(job: &str, to: Place, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    each(&[job.to_owned()], setup, io, |job, generation| Command::Move { job, generation, to })
+}
+
+pub(super) fn pause(jobs: &[String], setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    each(jobs, setup, io, |job, generation| Command::Pause { job, generation })
+}
+
+pub(super) fn resume(jobs: &[String], setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    each(jobs, setup, io, |job, generation| Command::Resume { job, generation })
+}
+
+pub(super) fn retry(jobs: &[String], setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    each(jobs, setup, io, |job, generation| Command::Retry { job, generation })
+}
+
+pub(super) fn close(
+    gpus: &[GpuSelect],
+    reason: &str,
+    setup: &Setup,
+    io: &mut Io<'_>,
+) -> Result<Exit, CliError> {
+    each_gpu(gpus, setup, io, |gpus| Command::Close { gpus, reason: reason.to_owned() })
+}
+
+pub(super) fn open(gpus: &[GpuSelect], setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    each_gpu(gpus, setup, io, |gpus| Command::Open { gpus })
+}
+
+pub(super) fn clear(gpus: &[GpuSelect], setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    each_gpu(gpus, setup, io, |gpu| Command::Clear { gpu })
+}
+
+pub(super) fn stop(setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    let message = Session::open(setup)?.command(Command::Stop)?;
+    io.line(&message)?;
+    Ok(Exit::Ok)
+}
+
+/// One command for each job; a refusal is said and the others go on.
+fn each(
+    jobs: &[String],
+    setup: &Setup,
+    io: &mut Io<'_>,
+    command: impl Fn(JobId, Generation) -> Command,
+) -> Result<Exit, CliError> {
+    let mut session = Session::open(setup)?;
+    let mut exit = Exit::Ok;
+    for typed in jobs {
+        let one =
+            session.resolve(typed).and_then(|(job, generation)| session.command(command(job, generation)));
+        match one {
+            Ok(message) => io.line(&message)?,
+            Err(error @ CliError::Refused { .. }) => exit = super::said(&error, io)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(exit)
+}
+
+fn each_gpu(
+    gpus: &[GpuSelect],
+    setup: &Setup,
+    io: &mut Io<'_>,
+    command: impl Fn(GpuSelect) -> Command,
+) -> Result<Exit, CliError> {
+    let mut session = Session::open(setup)?;
+    let mut exit = Exit::Ok;
+    for gpu in gpus {
+        match session.command(command(gpu.clone())) {
+            Ok(message) => io.line(&message)?,
+            Err(error @ CliError::Refused { .. }) => exit = super::said(&error, io)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(exit)
+}

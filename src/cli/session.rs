@@ -1,0 +1,84 @@
+//! One verb's conversation with the scheduler.
+
+use super::{CliError, Setup};
+use crate::client::Client;
+use crate::model::{Generation, JobId};
+use crate::protocol::{Command, JobDetail, Query, Reply, Request, Update};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// How long the greeting may take: the scheduler answers at once unless something is wrong.
+const GREETING: Duration = Duration::from_secs(5);
+/// How often a subscriber is told at most.
+const EVERY_MS: u64 = 200;
+
+pub(super) struct Session {
+    client: Client,
+}
+
+impl Session {
+    pub(super) fn open(setup: &Setup) -> Result<Self, CliError> {
+        Ok(Self { client: Client::connect(&setup.paths, GREETING)? })
+    }
+
+    /// An answer; a refusal in any form is an error with the scheduler's words.
+    pub(super) fn ask(&mut self, request: Request) -> Result<Reply, CliError> {
+        match self.client.request(request)? {
+            Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
+                Err(CliError::Refused { message })
+            }
+            reply => Ok(reply),
+        }
+    }
+
+    pub(super) fn query(&mut self, query: Query) -> Result<Reply, CliError> {
+        self.ask(Request::Query(query))
+    }
+
+    /// Does it, and says what was done in the scheduler's words.
+    pub(super) fn command(&mut self, command: Command) -> Result<String, CliError> {
+        match self.ask(Request::Command(command))? {
+            Reply::Ok { message } => Ok(message),
+            _ => Err(CliError::Answer),
+        }
+    }
+
+    /// The job that a person means, and the generation that a command about it must carry.
+    pub(super) fn resolve(&mut self, typed: &str) -> Result<(JobId, Generation), CliError> {
+        let name = typed.strip_prefix('#').unwrap_or(typed).to_owned();
+        match self.query(Query::Resolve { name })? {
+            Reply::Resolved { job, generation } => Ok((job, generation)),
+            _ => Err(CliError::Answer),
+        }
+    }
+
+    pub(super) fn job(&mut self, job: JobId) -> Result<JobDetail, CliError> {
+        match self.query(Query::Job { job })? {
+            Reply::Job(detail) => Ok(*detail),
+            _ => Err(CliError::Answer),
+        }
+    }
+
+    /// From now on [`Session::update`] tells of changes.
+    pub(super) fn subscribe(&mut self) -> Result<(), CliError> {
+        match self.ask(Request::Subscribe { every_ms: EVERY_MS })? {
+            Reply::Pong => Ok(()),
+            _ => Err(CliError::Answer),
+        }
+    }
+
+    pub(super) fn update(&mut self) -> Result<Update, CliError> {
+        Ok(self.client.next_update()?)
+    }
+
+    /// Whether [`Session::update`] would not have to wait for the socket.
+    pub(super) fn has_update(&self) -> bool {
+        self.client.has_update()
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.client.as_fd()
+    }
+}

@@ -1,0 +1,28 @@
+//! `completions` and `man`: made from the command line itself.
+
+use super::args::CommandLine;
+use super::{CliError, Exit, Io, output};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+pub(super) fn completions(shell: Shell, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    // Into memory first: the generator panics where it cannot write, and a closed pipe is no failure.
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut CommandLine::command(), "overnight", &mut text);
+    io.out.write_all(&text).map_err(output::broken)?;
+    Ok(Exit::Ok)
+}
+
+pub(super) fn man(verb: Option<&str>, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    let mut command = CommandLine::command();
+    command.build();
+    if let Some(verb) = verb {
+        let Some(found) = command.find_subcommand(verb).filter(|found| !found.is_hide_set()) else {
+            let why = "there is no such verb; `overnight help` lists them".to_owned();
+            return Err(CliError::Usage { what: verb.to_owned(), why });
+        };
+        command = found.clone();
+    }
+    clap_mangen::Man::new(command).render(&mut io.out).map_err(output::broken)?;
+    Ok(Exit::Ok)
+}
