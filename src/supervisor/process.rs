@@ -54,6 +54,11 @@ pub fn is_there(id: ProcessId) -> bool {
     look(id.pid).is_some_and(|seen| seen.id == id)
 }
 
+/// Whether that very process still runs and is not only an entry waiting to be reaped.
+pub fn is_running(id: ProcessId) -> bool {
+    look(id.pid).is_some_and(|seen| seen.id == id && seen.state != b'Z')
+}
+
 /// The processes that descend from any of `roots`, without the roots.
 pub fn below(roots: &[i32], all: &[Seen]) -> Vec<Seen> {
     let mut known: HashSet<i32> = roots.iter().copied().collect();
