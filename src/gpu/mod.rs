@@ -11,6 +11,7 @@ pub mod host;
 pub mod locks;
 pub mod none;
 pub mod nvml;
+mod processes;
 pub mod simulated;
 
 use crate::model::{Gpu, GpuReading, LeaseId, Now, Token, Unreadable, Uuid};
