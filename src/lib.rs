@@ -14,6 +14,7 @@ pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod daemon;
 pub mod engine;
 pub mod files;
 pub mod gpu;

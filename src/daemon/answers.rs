@@ -10,6 +10,8 @@ use crate::protocol::{
     Severity, Snapshot, SubmitFile, SubmittedJob,
 };
 use crate::sched::{StopKind, meter, view};
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
 use std::path::PathBuf;
 
 /// A wall time in words, and the day that a wall time belongs to.
@@ -22,8 +24,12 @@ impl Calendar {
         Self { zone }
     }
 
-    fn at(&self, wall_ms: i64) -> Option<jiff::Zoned> {
-        jiff::Timestamp::from_millisecond(wall_ms).ok().map(|at| at.to_zoned(self.zone.clone()))
+    fn at(&self, wall_ms: i64) -> Option<DateTime> {
+        Timestamp::from_millisecond(wall_ms).ok().map(|at| self.zone.to_datetime(at))
+    }
+
+    fn midnight(&self, day: Date) -> Option<i64> {
+        self.zone.to_timestamp(day.into()).ok().map(Timestamp::as_millisecond)
     }
 
     /// `14:20`, with the date when it is another day than `now`.
@@ -35,20 +41,14 @@ impl Calendar {
 
     /// The local day of a wall time, and when the next one begins.
     pub(super) fn day(&self, wall_ms: i64) -> (String, i64) {
-        let next = |at: &jiff::Zoned| {
-            at.tomorrow().and_then(|next| next.start_of_day()).map(|next| next.timestamp().as_millisecond()).ok()
-        };
-        match self.at(wall_ms) {
-            Some(at) => (at.date().to_string(), next(&at).unwrap_or(i64::MAX)),
-            None => ("?".to_owned(), i64::MAX),
-        }
+        let Some(day) = self.at(wall_ms).map(|at| at.date()) else { return ("?".to_owned(), i64::MAX) };
+        let next = day.tomorrow().ok().and_then(|next| self.midnight(next));
+        (day.to_string(), next.unwrap_or(i64::MAX))
     }
 
     /// When the local day of a wall time began.
     pub(super) fn day_began(&self, wall_ms: i64) -> i64 {
-        self.at(wall_ms)
-            .and_then(|at| at.start_of_day().ok())
-            .map_or(wall_ms, |began| began.timestamp().as_millisecond())
+        self.at(wall_ms).and_then(|at| self.midnight(at.date())).unwrap_or(wall_ms)
     }
 }
 

@@ -205,8 +205,10 @@ impl Daemon {
 
     /// A wall time for people, with its zone.
     pub(super) fn clock_with_zone(&self, wall_ms: i64) -> String {
+        let zone = &self.intake.zone;
         jiff::Timestamp::from_millisecond(wall_ms)
-            .map(|at| at.to_zoned(self.intake.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
+            .and_then(|at| zone.to_zoned_datetime(zone.to_datetime(at)))
+            .map(|at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
             .unwrap_or_default()
     }
 }

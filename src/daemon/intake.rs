@@ -120,10 +120,13 @@ impl Intake {
                 file_bytes: self.config.limits.max_file.0,
                 tasks: self.config.limits.tasks,
                 until_done: match self.config.limits.until_done {
-                    crate::config::UntilDone::Forbidden => UntilDone::Forbidden,
-                    _ => UntilDone::Allowed,
+                    crate::config::UntilDone::Allow => UntilDone::Allowed,
+                    crate::config::UntilDone::Forbid | crate::config::UntilDone::Cap(_) => UntilDone::Forbidden,
                 },
-                max_for: None,
+                max_for: match self.config.limits.until_done {
+                    crate::config::UntilDone::Cap(cap) => Some(cap),
+                    crate::config::UntilDone::Allow | crate::config::UntilDone::Forbid => None,
+                },
             },
             overrides,
             check_host: true,

@@ -25,6 +25,9 @@ use std::sync::Arc;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
+/// A scheduler that holds the lock is asked for this long whether it is there.
+const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// What `overnight serve` was asked for.
 #[derive(Debug, Clone)]
 pub struct ServeSetup {
@@ -268,7 +271,7 @@ fn lock(paths: &Paths) -> Result<File, DaemonError> {
         Err(std::fs::TryLockError::WouldBlock) => {
             let pid = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
             let state = paths.state.clone();
-            return Err(match crate::client::Client::connect(paths, crate::client::HELLO_TIMEOUT) {
+            return Err(match crate::client::Client::connect(paths, PROBE_TIMEOUT) {
                 Ok(_) => DaemonError::Taken { state, pid },
                 Err(crate::client::ClientError::Version { .. }) => DaemonError::Taken { state, pid },
                 Err(_) => DaemonError::NotAnswering { state, pid },

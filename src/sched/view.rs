@@ -403,6 +403,23 @@ pub(super) fn bare(world: &World, job: JobId) -> SubmittedJob {
     }
 }
 
+/// What a submission would be told if it were made now: it is made, in a copy of the world.
+pub fn would_be(world: &World, submission: super::Submission, now: &Now) -> Vec<SubmittedJob> {
+    let mut copy = world.clone();
+    let first = copy.counters.job.next();
+    let count = submission.jobs.len() as u64;
+    let input = super::Input::Submission(Box::new(submission));
+    if super::step(&mut copy, vec![input], super::Moment { now: *now, seed: 0 }).is_err() {
+        return Vec::new();
+    }
+    let ids: Vec<JobId> = (0..count).map(|n| JobId(first.0 + n)).collect();
+    let mut told = submitted(&copy, &ids, now);
+    for job in &mut told {
+        job.id = None;
+    }
+    told
+}
+
 /// What a job file is checked against.
 pub fn pool_facts(world: &World) -> PoolFacts {
     let gpus = world.pool.devices().into_iter().filter_map(|(_, device)| device.gpu.as_ref());
