@@ -7,8 +7,9 @@
 #[path = "support/mod.rs"]
 mod support;
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -37,6 +38,11 @@ fn code(job: &Value) -> i64 {
 fn millis(value: &Value) -> i64 {
     let text = value.as_str().unwrap_or_else(|| panic!("not a time: {value}"));
     text.parse::<jiff::Timestamp>().unwrap().as_millisecond()
+}
+
+/// Sends a signal to one process that this test started.
+fn kill(pid: u32, signal: Signal) {
+    rustix::process::kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
 }
 
 /// What must hold when all is quiet again: every GPU free, nothing held, and the meter equal to the leases.
@@ -226,6 +232,72 @@ fn a_process_that_left_the_session_is_ended_with_its_job() {
     let pid = fs::read_to_string(pid).unwrap();
     assert!(!Path::new("/proc").join(pid.trim()).join("exe").exists(), "{pid} lives on");
     nothing_is_left_behind(&sandbox);
+}
+
+#[test]
+fn a_killed_supervisor_makes_its_attempt_lost_and_waived_and_the_job_is_tried_again() {
+    let sandbox = Sandbox::serving("simulated:1");
+    let first = sandbox.dir().join("first");
+    let run = format!(
+        "[ \"$OVERNIGHT_ATTEMPT\" = 1 ] || exit 0\necho $$ $PPID > {0}.new; mv {0}.new {0}\nsleep 600",
+        first.display()
+    );
+    sandbox.drop_file("orphan.yaml", &one_gpu(&run, ""));
+    let pids = eventually("the work's process", || fs::read_to_string(&first).ok());
+    let (work, supervisor) = pids.trim().split_once(' ').unwrap();
+    let argv = fs::read_to_string(format!("/proc/{supervisor}/cmdline")).unwrap();
+    assert!(argv.contains("supervise"), "the work's parent is {argv:?}");
+    kill(supervisor.parse().unwrap(), Signal::KILL);
+
+    assert_eq!(sandbox.wait_for_end("orphan"), "succeeded");
+    let shown = sandbox.show("orphan");
+    let attempts = shown["attempts"].as_array().unwrap();
+    assert_eq!(attempts.len(), 2, "{shown:#}");
+    assert_eq!(attempts[0]["outcome"]["kind"], "lost", "{shown:#}");
+    assert_eq!(attempts[0]["waived"], true, "{shown:#}");
+    assert_eq!(shown["waived_gpu_ms"], attempts[0]["gpu_ms"], "{shown:#}");
+    assert!(
+        !Path::new("/proc").join(work).join("exe").exists(),
+        "the first attempt's work lives on as {work}"
+    );
+    nothing_is_left_behind(&sandbox);
+}
+
+#[test]
+fn the_work_sees_its_grant_and_nothing_of_the_schedulers() {
+    let sandbox = Sandbox::serving("simulated:2");
+    let run = "env > \"$OVERNIGHT_OUTPUT/env\"\nreadlink /proc/self/fd/0 > \"$OVERNIGHT_OUTPUT/stdin\"";
+    let with_env = one_gpu(run, "").replace("work:\n", "work:\n  env: {OWN: as written}\n");
+    sandbox.drop_file("one.yaml", &with_env);
+    sandbox.drop_file("none.yaml", &one_gpu(run, "").replace("gpus: 1", "gpus: 0"));
+    for name in ["one", "none"] {
+        assert_eq!(sandbox.wait_for_end(name), "succeeded");
+        let shown = sandbox.show(name);
+        let output = sandbox.job_folder(&shown).join("output");
+        assert_eq!(fs::read_to_string(output.join("stdin")).unwrap().trim(), "/dev/null");
+        let text = fs::read_to_string(output.join("env")).unwrap();
+        let env: HashMap<&str, &str> = text.lines().filter_map(|line| line.split_once('=')).collect();
+        let devices = shown["attempts"][0]["devices"].as_array().unwrap();
+        let uuids: Vec<&str> = devices.iter().map(|device| device.as_str().unwrap()).collect();
+        assert_eq!(env["OVERNIGHT_GPU_UUIDS"], uuids.join(","));
+        assert_eq!(env["OVERNIGHT_GPU_COUNT"], uuids.len().to_string());
+        let visible = env["CUDA_VISIBLE_DEVICES"];
+        assert_eq!(visible.split(',').filter(|index| !index.is_empty()).count(), uuids.len(), "{visible}");
+        assert!(["", "0", "1"].contains(&visible), "{visible}");
+        for set in [
+            "OVERNIGHT_JOB",
+            "OVERNIGHT_TOKEN",
+            "OVERNIGHT_LIMIT_S",
+            "OVERNIGHT_PORT",
+            "TMPDIR",
+            "HOME",
+            "PATH",
+        ] {
+            assert!(env.get(set).is_some_and(|value| !value.is_empty()), "{set} in {text}");
+        }
+        assert!(!env.contains_key("SCHEDULERS_OWN"), "{text}");
+        assert_eq!(env.get("OWN").copied(), (name == "one").then_some("as written"));
+    }
 }
 
 #[test]
@@ -426,13 +498,12 @@ fn the_dashboard_shows_a_dropped_job_cancels_it_and_gives_the_terminal_back() {
 #[test]
 fn the_dashboard_is_silent_when_nothing_happens_and_ends_on_a_signal() {
     let sandbox = Sandbox::serving("simulated:2");
-    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::HUP] {
+    for signal in [Signal::TERM, Signal::HUP] {
         let mut terminal = sandbox.in_terminal(&[], 80, 24);
         terminal.wait_for_text("No jobs yet");
         eventually("a second without a byte", || terminal.is_quiet_for(Duration::from_secs(1)).then_some(()));
         assert!(terminal.is_quiet_for(Duration::from_secs(3)), "it paints although nothing happens");
-        let pid = rustix::process::Pid::from_raw(terminal.pid() as i32).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
+        kill(terminal.pid(), signal);
         terminal.wait_for_exit();
         is_restored(&terminal);
     }

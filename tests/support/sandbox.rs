@@ -160,6 +160,7 @@ impl Sandbox {
         let said = File::options().create(true).append(true).open(self.dir().join("scheduler.out")).unwrap();
         let child = self
             .command(&["serve", "--gpus", &self.gpus])
+            .env("SCHEDULERS_OWN", "secret")
             .stdout(said.try_clone().unwrap())
             .stderr(said)
             .spawn()
