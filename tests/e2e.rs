@@ -112,6 +112,25 @@ fn every_sample_job_ends_as_expected_with_its_outputs_and_receipt() {
 }
 
 #[test]
+fn every_sample_job_passes_the_check_without_a_warning() {
+    let sandbox = Sandbox::new("none");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-jobs");
+    for entry in fs::read_dir(samples).unwrap() {
+        let path = entry.unwrap().path();
+        let file = if path.is_dir() { path.join("job.yaml") } else { path };
+        if file.extension().is_some_and(|extension| extension == "yaml") {
+            let run = sandbox.run(&["check", file.to_str().unwrap()]).ok();
+            assert!(
+                !run.stdout.contains("warning") && !run.stderr.contains("warning"),
+                "{}{}",
+                run.stdout,
+                run.stderr
+            );
+        }
+    }
+}
+
+#[test]
 fn jobs_outlive_a_killed_scheduler_and_all_end_once_with_their_own_exit_codes() {
     let mut sandbox = Sandbox::serving("simulated:2");
     let ran = sandbox.dir().join("ran");
@@ -182,6 +201,24 @@ fn a_waiting_a_paused_and_a_running_job_can_be_cancelled_and_a_done_one_cannot()
     let refused = sandbox.run(&["cancel", "running"]);
     assert_eq!(refused.code, 1, "stdout: {} stderr: {}", refused.stdout, refused.stderr);
     assert_eq!(sandbox.show("running")["outcome"], shown["outcome"], "nothing leaves done");
+    nothing_is_left_behind(&sandbox);
+}
+
+#[test]
+fn a_cancel_with_an_undo_window_is_kept_across_a_killed_scheduler() {
+    let mut sandbox = Sandbox::serving("simulated:1");
+    let gate = wait_for_gate(&sandbox.gate("never"));
+    sandbox.drop_file("doomed.yaml", &one_gpu(&gate, ""));
+    sandbox.wait_for_state("doomed", "running");
+    sandbox.run(&["cancel", "doomed", "--undo", "3s"]).ok();
+    let waits = sandbox.show("doomed");
+    assert_eq!(waits["state"], "running", "nothing is signalled before the window closes");
+    sandbox.kill_scheduler();
+    sandbox.serve();
+    assert_eq!(sandbox.show("doomed")["cancel_at"], waits["cancel_at"]);
+    assert_eq!(sandbox.wait_for_end("doomed"), "cancelled");
+    let shown = sandbox.show("doomed");
+    assert!(millis(&shown["ended_at"]) >= millis(&waits["cancel_at"]), "{shown:#}");
     nothing_is_left_behind(&sandbox);
 }
 
@@ -329,8 +366,8 @@ fn the_end_of_one_job_starts_the_next_on_the_same_gpu() {
 }
 
 #[test]
-fn the_owner_can_reorder_and_reprioritise_what_waits() {
-    let sandbox = Sandbox::serving("simulated:1");
+fn the_owners_order_and_priorities_hold_across_a_killed_scheduler() {
+    let mut sandbox = Sandbox::serving("simulated:1");
     let (gate, order) = (wait_for_gate(&sandbox.gate("go")), sandbox.dir().join("order"));
     sandbox.drop_file("first.yaml", &one_gpu(&gate, ""));
     sandbox.wait_for_state("first", "running");
@@ -343,6 +380,8 @@ fn the_owner_can_reorder_and_reprioritise_what_waits() {
     }
     sandbox.run(&["top", "b"]).ok();
     sandbox.run(&["priority", "c", "70"]).ok();
+    sandbox.kill_scheduler();
+    sandbox.serve();
     assert_eq!(sandbox.show("c")["priority"], 70);
     sandbox.open_gate("go");
     for name in ["a", "b", "c"] {
