@@ -60,8 +60,10 @@ fn the_dashboard_is_silent_when_nothing_happens_and_ends_on_a_signal() {
     for signal in [Signal::TERM, Signal::HUP] {
         let mut terminal = sandbox.in_terminal(&[], 80, 24);
         terminal.wait_for_text("No jobs yet");
-        eventually("a second without a byte", || terminal.is_quiet_for(Duration::from_secs(1)).then_some(()));
-        assert!(terminal.is_quiet_for(Duration::from_secs(3)), "it paints although nothing happens");
+        eventually("half a second without a byte", || {
+            terminal.is_quiet_for(Duration::from_millis(500)).then_some(())
+        });
+        assert!(terminal.is_quiet_for(Duration::from_secs(2)), "it paints although nothing happens");
         kill(terminal.pid(), signal);
         terminal.wait_for_exit();
         is_restored(&terminal);
