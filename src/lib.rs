@@ -10,6 +10,7 @@
 //! | 2 | adapters, blind to each other: [`jobfile`], `inbox`, `store`, [`engine`], [`gpu`], `supervisor`, `files`, `client`; and [`clock`], `config` for all of them | layers 0 and 1 |
 //! | 3 | the shell: `daemon`, `tui`, `cli`, `app` | everything below |
 
+pub mod app;
 pub mod cli;
 pub mod client;
 pub mod clock;

@@ -1,3 +1,5 @@
+//! The program: dispatches its own processes before anything else is touched, then hands over to the library.
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -5,5 +7,11 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == "supervise") {
         return ExitCode::from(overnight::supervisor::main());
     }
-    ExitCode::SUCCESS
+    if let Some(code) = overnight::app::internal(std::env::args_os()) {
+        return code;
+    }
+    if let Err(report) = color_eyre::install() {
+        return overnight::app::complain(&report.to_string());
+    }
+    overnight::app::main(std::env::args_os())
 }

@@ -92,8 +92,8 @@ pub enum DaemonError {
     },
 }
 
-/// Runs the scheduler until it is told to stop. Jobs go on after it.
-pub fn serve(setup: ServeSetup) -> Result<(), DaemonError> {
+/// Runs the scheduler until it is told to stop. Jobs go on after it. Calls `ready` once it answers.
+pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError> {
     let paths = &setup.paths;
     for dir in [&paths.root, &paths.state, &paths.inbox(), &paths.jobs()] {
         private_dir(dir).map_err(io("make", dir))?;
@@ -107,6 +107,7 @@ pub fn serve(setup: ServeSetup) -> Result<(), DaemonError> {
         .map_err(io("start the loop for", &paths.state))?;
     runtime.block_on(async {
         let (mut daemon, first, clerk) = open(setup)?;
+        ready();
         daemon.run(first).await;
         // What was ordered is still written; then the store closes.
         drop(daemon);
