@@ -26,3 +26,4 @@ pub mod protocol;
 pub mod sched;
 pub mod store;
 pub mod supervisor;
+pub mod tui;

@@ -117,7 +117,7 @@ fn ready(detached: bool) {
 const fn exit_of(error: &DaemonError) -> Exit {
     match error {
         DaemonError::Taken { .. } | DaemonError::NotAnswering { .. } => Exit::OtherScheduler,
-        DaemonError::Store(StoreError::Locked { .. }) => Exit::OtherScheduler,
+        DaemonError::Store(StoreError::Owned { .. }) => Exit::OtherScheduler,
         DaemonError::Store(_) => Exit::State,
         DaemonError::Inbox(_) | DaemonError::Engine(_) | DaemonError::Io { .. } => Exit::Failed,
     }
