@@ -243,7 +243,7 @@ fn a_job_at_its_limit_is_warned_then_killed_and_what_it_saved_comes_back() {
         "trap 'echo saved > \"$OVERNIGHT_OUTPUT/state\"; exit 0' TERM\nwhile true; do sleep 0.05; done";
     let deaf = "trap '' TERM\nwhile true; do sleep 0.05; done";
     for (name, run) in [("saves", saves), ("deaf", deaf)] {
-        let file = one_gpu(run, "").replace("for: 5m", "for: 1s");
+        let file = one_gpu(run, "").replace("for: 5m", "for: 2s");
         let file = file.replace("work:\n", "work:\n  stop: {signal: TERM, grace: 1s}\n");
         sandbox.drop_file(&format!("{name}.yaml"), &file);
     }
