@@ -7,9 +7,25 @@
 //!
 //! Neighbours: the shell makes drops durable and calls [`Inbox::take`]; `jobfile` reads the bytes.
 
+mod desk;
+mod folder;
+mod look;
+mod names;
+mod owner;
+mod take;
+mod watch;
+mod worker;
+
 use crate::model::{DropIdent, Span};
+use std::ffi::OsStr;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
+use watch::Hint;
+use worker::{Shared, Worker};
+
+pub use owner::{OwnerMark, mark_owner};
 
 /// How the folder is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,41 +157,77 @@ pub enum InboxError {
         /// The other state directory.
         owner: String,
     },
-    /// No watcher could be made.
-    #[error("cannot watch {dir}")]
-    Watch {
-        /// The folder.
-        dir: PathBuf,
-        /// The watcher's words.
-        #[source]
-        source: notify::Error,
-    },
 }
 
 /// The watched folder. Dropping it ends the watch.
 #[derive(Debug)]
-pub struct Inbox {}
+pub struct Inbox {
+    shared: Arc<Shared>,
+    config: InboxConfig,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Inbox {
-    /// Starts to watch. What is there already is delivered first.
-    pub fn start(_config: InboxConfig, _deliver: Deliver) -> Result<Self, InboxError> {
-        Ok(Self {})
+    /// Starts to watch. What is there already is delivered too. A folder that cannot be watched is an
+    /// [`InboxEvent::Alarm`] and tried again; only one that another scheduler has is an error.
+    pub fn start(config: InboxConfig, deliver: Deliver) -> Result<Self, InboxError> {
+        let io = |doing| {
+            let path = config.dir.clone();
+            move |source| InboxError::Io { doing, path, source }
+        };
+        // What stands in the way is reported by the thread.
+        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.dir);
+        let shared = Arc::new(Shared::new(config.clone()).map_err(io("watch"))?);
+        let mut worker = Worker::new(Arc::clone(&shared), config.clone(), deliver);
+        if let Ok(meta) = std::fs::metadata(&config.dir)
+            && meta.is_dir()
+        {
+            worker.own((meta.dev(), meta.ino()))?;
+            take::recover(&config.dir, config.max_bytes)?;
+        }
+        let thread = std::thread::Builder::new()
+            .name("inbox".to_owned())
+            .spawn(move || worker.run())
+            .map_err(io("watch"))?;
+        Ok(Self { shared, config, thread: Some(thread) })
     }
 
     /// Looks through the folder now.
-    pub fn rescan(&self) {}
+    pub fn rescan(&self) {
+        self.shared.hints.push(Hint::Rescan);
+    }
 
     /// Takes an accepted drop out of the inbox: a file is removed (its bytes are stored) unless `folder_to` says where
-    /// it goes, a folder goes to `folder_to`, which must be on the same file system. Only what `ident` names is taken.
-    pub fn take(
-        &self,
-        _name: &str,
-        _ident: &DropIdent,
-        _folder_to: Option<&Path>,
-    ) -> Result<Taken, InboxError> {
-        Ok(Taken::Gone)
+    /// it goes, a folder goes to `folder_to`, which must be on the same file system and not be there yet. Only what
+    /// `ident` names is taken: where the name holds another drop by now, that one stays and is delivered.
+    pub fn take(&self, name: &str, ident: &DropIdent, folder_to: Option<&Path>) -> Result<Taken, InboxError> {
+        let name = OsStr::new(name);
+        let mut desk = self.shared.desk();
+        let taken = take::take(&self.config.dir, name, ident, folder_to, self.config.max_bytes)?;
+        match &taken {
+            Taken::Moved(_) => desk.remove(name),
+            Taken::Replaced => self.shared.hints.push(Hint::Rescan),
+            Taken::Gone => {}
+        }
+        Ok(taken)
     }
 
     /// Forgets that this name was seen: what is there is delivered again, even if it did not change.
-    pub fn forget(&self, _name: &str) {}
+    pub fn forget(&self, name: &str) {
+        self.shared.desk().forget(OsStr::new(name), crate::clock::monotonic().0);
+        // Wakes the thread.
+        self.shared.hints.push(Hint::MovedIn(name.into()));
+    }
+}
+
+impl std::ops::Drop for Inbox {
+    fn drop(&mut self) {
+        self.shared.hints.push(Hint::Stop);
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // A thread that panicked has nothing more to say.
+            let _ = thread.join();
+        }
+    }
 }
