@@ -1,52 +1,92 @@
 //! Job files: YAML in, jobs and findings out. Layer 2.
 //!
 //! [`parse`] reads a file of one or several documents, checks every field and says everything that is wrong at once,
-//! with line, column, caret, hint and where it is certain the mend. It looks at the file system only when the
+//! with line, column, caret, hint and, where it is certain, the mend. It looks at the file system only when the
 //! [`Context`] says so, and reads no clock: the moment that relative times count from is handed in.
 //!
 //! | module | does |
 //! |---|---|
 //! | `context` | what the caller knows: names, folders, limits, the pool, overrides |
-//! | `findings` | collects findings; `render` draws them |
+//! | `tree` | the YAML parser's border: texts with places; `syntax` explains and mends what is not YAML |
+//! | `fields` | the table of all fields; the JSON Schema comes from it |
+//! | `reader`, `unknown`, `stray` | open sections, hand out fields, say what is unknown or at the wrong level |
+//! | `job`, `work`, `run`, `each`, `data`, `request` | one section each |
+//! | `values`, `times`, `paths` | numbers, lengths, sizes, moments, paths |
+//! | `feasible`, `host` | the pool and the host: can it ever run here |
+//! | `lint`, `shell` | warnings about what is accepted |
+//! | `findings`, `render` | collect findings; draw them, apply mends |
+//! | `show` | a spec back in the job file's words |
 
 mod context;
+mod data;
+mod each;
+mod feasible;
+mod fields;
+mod findings;
+mod host;
+mod intake;
+mod job;
+mod lint;
+mod paths;
+mod reader;
+mod render;
+mod request;
+mod run;
+mod shell;
+mod show;
+mod stray;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod times;
+mod tree;
+mod unknown;
+mod values;
+mod work;
 
 pub use context::{Base, Context, Limits, Parsed, RenderStyle, UntilDone};
+pub use fields::schema;
+pub use intake::parse;
+pub use render::{apply_fixes, render};
+pub use show::to_json;
 
-use crate::model::{JobSpec, WorkKind};
-use crate::protocol::{Diagnostic, Edit};
+use crate::model::WorkKind;
 
-/// Reads a job file: every document, every finding.
-pub fn parse(_bytes: &[u8], _cx: &Context<'_>) -> Parsed {
-    Parsed { jobs: Vec::new(), diagnostics: Vec::new() }
-}
-
-/// Draws findings as the user sees them.
-pub fn render(_diagnostics: &[Diagnostic], _style: RenderStyle) -> String {
-    String::new()
-}
-
-/// The JSON Schema of the job file.
-pub fn schema() -> serde_json::Value {
-    serde_json::Value::Null
-}
-
-/// An annotated job file to start from.
-pub const fn template(_kind: WorkKind) -> &'static str {
-    ""
-}
-
-/// The spec in the job file's own words, secrets in `env` masked.
-pub fn to_json(_spec: &JobSpec) -> serde_json::Value {
-    serde_json::Value::Null
+/// An annotated job file to start from; it parses without errors.
+pub const fn template(kind: WorkKind) -> &'static str {
+    match kind {
+        WorkKind::Training => include_str!("templates/training.yaml"),
+        WorkKind::Inference => include_str!("templates/inference.yaml"),
+        WorkKind::Processing => include_str!("templates/processing.yaml"),
+        WorkKind::Simulation => include_str!("templates/simulation.yaml"),
+        WorkKind::Other => include_str!("templates/other.yaml"),
+    }
 }
 
 /// Whether an environment variable's name says that its value is a secret.
-pub fn is_secret_name(_name: &str) -> bool {
-    false
-}
-
-/// The text with the mends applied.
-pub fn apply_fixes(text: &str, _edits: &[Edit]) -> String {
-    text.to_owned()
+pub fn is_secret_name(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let words: Vec<&str> = upper.split('_').filter(|word| !word.is_empty()).collect();
+    let telling = |word: &&str| {
+        matches!(
+            *word,
+            "TOKEN"
+                | "SECRET"
+                | "SECRETS"
+                | "PASSWORD"
+                | "PASSWD"
+                | "PASSPHRASE"
+                | "PASS"
+                | "APIKEY"
+                | "CREDENTIAL"
+                | "CREDENTIALS"
+                | "PAT"
+                | "AUTH"
+        )
+    };
+    let keys = words.contains(&"KEY")
+        && (words.last() == Some(&"KEY") || words.contains(&"ACCESS") || words.contains(&"API"));
+    words.iter().any(|word| telling(&word))
+        || keys
+        || (upper != "PWD" && words.last() == Some(&"PWD") && words != ["OLD", "PWD"])
 }

@@ -1,0 +1,264 @@
+//! From bytes to documents to jobs: what is refused unread, where documents begin, who waits for whom.
+
+use super::findings::{Findings, error};
+use super::job;
+use super::reader::Reader;
+use super::syntax;
+use super::tree::{Document, Kind, Mark, Oddity};
+use super::{Context, Parsed};
+use crate::model::{DataFrom, JobSpec, slug};
+use crate::protocol::Diagnostic;
+use std::collections::{BTreeMap, BTreeSet};
+
+const SMALLEST: &str =
+    "the smallest job: work: {run: nvidia-smi}, data: [], request: {gpus: 1, for: 5m}, output: []";
+
+/// Reads a job file: every document, every finding.
+pub fn parse(bytes: &[u8], cx: &Context<'_>) -> Parsed {
+    let text = match text(bytes, cx) {
+        Ok(text) => text,
+        Err(finding) => {
+            let mut found = Findings::new(cx.shown, "");
+            found.add(finding);
+            return Parsed { jobs: Vec::new(), diagnostics: found.finish() };
+        }
+    };
+    let mut found = Findings::new(cx.shown, &text);
+    let jobs = if whole_file(&mut found, &text) { documents(&mut found, &text, cx) } else { Vec::new() };
+    let refused = found.has_errors_since(0);
+    Parsed { jobs: if refused { Vec::new() } else { jobs }, diagnostics: found.finish() }
+}
+
+/// The text of a file: UTF-8, without byte order mark and carriage returns.
+fn text(bytes: &[u8], cx: &Context<'_>) -> Result<String, super::findings::Finding> {
+    let most = cx.limits.file_bytes;
+    let none = Mark::default();
+    if bytes.len() as u64 > most {
+        let size = crate::model::Bytes(bytes.len() as u64);
+        let message = format!("{size} is more than a job file may have: {}", crate::model::Bytes(most));
+        return Err(error(90, none, message).hint("data goes into files that `data` names"));
+    }
+    if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
+        return Err(
+            error(30, none, "not UTF-8 but UTF-16: byte 0xFF or 0xFE in line 1").hint("save as UTF-8")
+        );
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => {
+            let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+            Ok(if text.contains('\r') {
+                text.replace("\r\n", "\n").replace('\r', "\n")
+            } else {
+                text.to_owned()
+            })
+        }
+        Err(reason) => {
+            let at = reason.valid_up_to();
+            let line = bytes.iter().take(at).filter(|b| **b == b'\n').count() + 1;
+            let byte = bytes.get(at).copied().unwrap_or(0);
+            Err(error(
+                30,
+                Mark { line: line as u32, ..none },
+                format!("not UTF-8: byte 0x{byte:02X} in line {line}"),
+            )
+            .hint("save as UTF-8"))
+        }
+    }
+}
+
+/// What makes the whole file something else than a job file.
+fn whole_file(found: &mut Findings<'_>, text: &str) -> bool {
+    for (at, line) in text.split('\n').enumerate() {
+        let number = at as u32 + 1;
+        if let Some((column, c)) = line.chars().enumerate().find(|(_, c)| control(*c)) {
+            let mark = Mark { line: number, column: column as u32 + 1, width: 1 };
+            found.add(
+                error(92, mark, format!("control character U+{:04X} in line {number}", c as u32))
+                    .hint("save as plain text"),
+            );
+            return false;
+        }
+        if line.starts_with("#SBATCH") || (at == 0 && script(line)) {
+            let mark = Mark { line: number, column: 1, width: line.chars().count().min(60) as u32 };
+            found.add(
+                error(83, mark, "this is a shell script, not a job file")
+                    .hint("a job file names it: `run: bash script.sh`; `overnight import FILE > inbox/x.yaml` comes later"),
+            );
+            return false;
+        }
+    }
+    let empty = text.split('\n').all(|line| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with('#') || line == "---" || line == "..."
+    });
+    if empty {
+        found.add(error(85, Mark::default(), "the file is empty").hint(SMALLEST));
+    }
+    !empty
+}
+
+const fn control(c: char) -> bool {
+    (c < ' ' && c != '\t') || c == '\u{7F}'
+}
+
+fn script(line: &str) -> bool {
+    line.starts_with("#!")
+}
+
+/// Where each document is: its first line and its text. `---` at the start of a line always ends a document.
+fn split(text: &str) -> Vec<(u32, String)> {
+    let marker = |line: &str, sign: &str| {
+        line.strip_prefix(sign).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+    };
+    let mut out: Vec<(u32, String)> = Vec::new();
+    let mut lines: Vec<&str> = Vec::new();
+    let mut first = 1;
+    let mut replaced;
+    for (at, line) in text.split('\n').enumerate() {
+        let starts = marker(line, "---");
+        if starts || marker(line, "...") {
+            out.push((first, lines.join("\n")));
+            lines.clear();
+            first = at as u32 + 1;
+            replaced = if starts { line.get(3..).unwrap_or("") } else { "" };
+            // The text behind the marker keeps its column.
+            if replaced.trim().is_empty() || replaced.trim_start().starts_with('#') {
+                lines.push("");
+            } else {
+                out.push((first, format!("   {replaced}")));
+                first += 1;
+            }
+        } else {
+            lines.push(line);
+        }
+    }
+    out.push((first, lines.join("\n")));
+    out.retain(|(_, text)| {
+        text.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+    });
+    out
+}
+
+fn documents(found: &mut Findings<'_>, text: &str, cx: &Context<'_>) -> Vec<(JobSpec, Vec<Diagnostic>)> {
+    let mut trees: Vec<Document> = Vec::new();
+    for (first, text) in split(text) {
+        let tree = syntax::read(found, &text, first);
+        oddities(found, &tree);
+        templates(found, &text, first);
+        trees.push(tree);
+    }
+    let names: Vec<String> = trees.iter().map(|tree| name_of(tree, cx)).collect();
+    let mut jobs = Vec::new();
+    for tree in &trees {
+        let before = found.len();
+        let Some(root) = &tree.root else { continue };
+        let mut reader = Reader { cx, found, partial: tree.partial, comments: &tree.comments, names: &names };
+        if let Some(spec) = job::read(&mut reader, root) {
+            let warnings = found.since(before);
+            jobs.push((spec, warnings));
+        }
+    }
+    circles(found, &jobs);
+    jobs
+}
+
+/// Anchors and tags.
+fn oddities(found: &mut Findings<'_>, tree: &Document) {
+    for (oddity, mark) in &tree.oddities {
+        let written: String =
+            found.line(mark.line).chars().skip(mark.column as usize - 1).take(mark.width as usize).collect();
+        let what = match oddity {
+            Oddity::Anchor => "anchors",
+            Oddity::Tag => "tags",
+        };
+        let sign = written.chars().next().unwrap_or('&');
+        found.add(
+            error(56, *mark, format!("{what} are not used here: `{written}` would be lost"))
+                .hint(format!("a command that starts with `{sign}`: quote it or use `run: |`")),
+        );
+    }
+}
+
+/// `{{ … }}` and `XXX…XXX`.
+fn templates(found: &mut Findings<'_>, text: &str, first: u32) {
+    for (at, line) in text.split('\n').enumerate() {
+        let written = line.trim_start();
+        if written.starts_with('#') {
+            continue;
+        }
+        let Some((start, width)) = unfilled(line) else { continue };
+        let mark = Mark {
+            line: first + at as u32,
+            column: line[..start].chars().count() as u32 + 1,
+            width: width as u32,
+        };
+        found.add(error(84, mark, "template not filled in").hint("write the value itself"));
+        found.mended(mark.line);
+    }
+}
+
+fn unfilled(line: &str) -> Option<(usize, usize)> {
+    if let Some(start) = line.find("{{") {
+        let inner = &line[start + 2..];
+        if let Some(end) = inner.find("}}") {
+            let name = inner[..end].trim();
+            let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+            if plain {
+                return Some((start, inner[..end].chars().count() + 4));
+            }
+        }
+    }
+    let start = line.find("XXX")?;
+    let inner = line[start..].trim_start_matches('X');
+    let skipped = line[start..].len() - inner.len();
+    let end = inner.find("XXX")?;
+    let name = &inner[..end];
+    (!name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_'))
+        .then_some((start, skipped + end + 3))
+}
+
+/// The name that a document's job will have, as far as others may wait for it.
+fn name_of(tree: &Document, cx: &Context<'_>) -> String {
+    let given = match tree.root.as_ref().map(|root| &root.kind) {
+        Some(Kind::Map { entries, .. }) => {
+            entries.iter().find(|(key, _)| key.text() == Some("name")).and_then(|(_, value)| value.text())
+        }
+        Some(Kind::Nothing | Kind::Text { .. } | Kind::List { .. } | Kind::Alias(_)) | None => None,
+    };
+    given.map_or_else(|| slug(cx.stem), ToOwned::to_owned)
+}
+
+/// Jobs of one submission that wait for each other would wait for ever.
+fn circles(found: &mut Findings<'_>, jobs: &[(JobSpec, Vec<Diagnostic>)]) {
+    let mut waits: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (spec, _) in jobs {
+        let sources = spec.data.iter().filter_map(|item| match &item.from {
+            DataFrom::Job { job, .. } => Some(job.as_str()),
+            DataFrom::Path(_) => None,
+        });
+        let names =
+            spec.request.after.iter().chain(&spec.request.after_any).map(String::as_str).chain(sources);
+        waits.entry(spec.name.as_str()).or_default().extend(names.filter(|name| *name != spec.name));
+    }
+    // What waits for nobody in the file can start; what is left in the end waits in a circle.
+    loop {
+        let free: Vec<&str> = waits
+            .iter()
+            .filter(|(_, on)| !on.iter().any(|name| waits.contains_key(name)))
+            .map(|(name, _)| *name)
+            .collect();
+        if free.is_empty() {
+            break;
+        }
+        for name in free {
+            waits.remove(name);
+        }
+    }
+    if !waits.is_empty() {
+        let names: Vec<&str> = waits.keys().copied().take(8).collect();
+        found.add(
+            error(101, Mark::default(), format!("these jobs wait for each other: {}", names.join(", ")))
+                .hint("take one `after` or `job:` out"),
+        );
+    }
+}

@@ -1,0 +1,437 @@
+//! Warnings: what is accepted and will probably not do what its writer wants.
+
+use super::findings::{Finding, error, warning};
+use super::reader::{Fields, Reader, visible};
+use super::shell::{Command, Word, commands};
+use super::tree::{Kind, Mark, Node, Style};
+use super::work::WorkRead;
+use super::{host, unknown};
+use crate::model::{Amount, Limit, Request, Run, Setup};
+
+/// Whether the command speaks of something.
+pub(super) fn mentions(run: &Run, text: &str) -> bool {
+    match run {
+        Run::Shell(script) => script.contains(text),
+        Run::Argv(words) => words.iter().any(|word| word.contains(text)),
+    }
+}
+
+/// Warnings about the request.
+pub(super) fn request(r: &mut Reader<'_, '_>, request: &Request, fields: &Fields<'_>, work: &WorkRead<'_>) {
+    if let (Some(at), Some(field)) = (request.finish_by_ms, fields.get("finish_by")) {
+        let now = r.cx.now_wall_ms;
+        let limit = request.limit.span().map(|span| (span, now.saturating_add_unsigned(span.0)));
+        let finding = if at <= now {
+            Some(
+                warning(25, field.value.mark, "finish_by is past")
+                    .hint(format!("it was {}; the job will be late", r.shown_moment(at))),
+            )
+        } else if let Some((span, earliest)) = limit.filter(|(_, earliest)| *earliest > at) {
+            let earliest = r.shown_moment(earliest);
+            let message = format!("finish_by cannot be met: now + {} is {earliest}", super::show::span(span));
+            Some(warning(25, field.value.mark, message).hint("the job is taken and marked late"))
+        } else {
+            None
+        };
+        if let Some(finding) = finding {
+            r.add(finding);
+        }
+    }
+    for name in ["after", "after_any"] {
+        let Some(field) = fields.get(name) else { continue };
+        let Kind::List { items, .. } = &field.value.kind else { continue };
+        for item in items {
+            if let Some(text) = item.text() {
+                job_name(r, text, item.mark);
+            }
+        }
+    }
+    if let (Limit::For(limit), Some(grace)) = (request.limit, work.grace)
+        && work.work.stop.grace.0 * 2 > limit.0
+    {
+        r.add(
+            warning(87, grace.value.mark, "the grace is more than half of `for`: the warning comes at once")
+                .hint("a shorter grace or a longer `for`"),
+        );
+    }
+}
+
+/// Warns about a job that is waited for and that nobody has heard of.
+pub(super) fn job_name(r: &mut Reader<'_, '_>, name: &str, mark: Mark) {
+    let Some(pool) = r.cx.pool else { return };
+    if pool.jobs.iter().any(|job| job == name) || r.names.iter().any(|job| job == name) {
+        return;
+    }
+    let finding = warning(88, mark, format!("no job named {name}"));
+    let near =
+        unknown::nearest(name, r.names.iter().chain(&pool.jobs).map(String::as_str)).map(ToOwned::to_owned);
+    r.add(match (near, pool.jobs.as_slice()) {
+        (Some(near), _) => finding.hint(format!("did you mean {near}? It waits until there is one")),
+        (None, []) => finding.hint("it waits until there is one; none is waiting or running"),
+        (None, jobs) => {
+            let newest: Vec<&str> = jobs.iter().take(3).map(String::as_str).collect();
+            finding.hint(format!("it waits until there is one; newest names: {}", newest.join(", ")))
+        }
+    });
+}
+
+/// Warnings about the command and the scripts it names.
+pub(super) fn work(r: &mut Reader<'_, '_>, work: &WorkRead<'_>, request: &Request) {
+    comment_eaten(r, work.run.value);
+    let gpus = match request.gpus {
+        Amount::Some(n) => Some(n),
+        Amount::All => None,
+    };
+    let rules = Rules { gpus, setup: &work.work.setup };
+    if let Run::Shell(script) = &work.work.run {
+        let text = Script { node: Some(work.run.value), file: None, text: script };
+        let list = commands(script);
+        ends(r, &text, &list);
+        rules.all(r, &text, &list);
+        called(r, work, &list, &rules);
+    } else if let Run::Argv(words) = &work.work.run {
+        let command = Command {
+            words: words.iter().map(|word| Word { text: word.clone(), at: 0, quoted: true }).collect(),
+            background: false,
+        };
+        let text = Script { node: Some(work.run.value), file: None, text: "" };
+        rules.all(r, &text, std::slice::from_ref(&command));
+        called(r, work, &[command], &rules);
+    }
+    if let (Some(shell), Some(script)) = (work.shell, &work.work.setup.shell) {
+        comment_eaten(r, shell.value);
+        let text = Script { node: Some(shell.value), file: None, text: script };
+        for command in commands(script) {
+            visible_devices(r, &text, &command);
+        }
+    }
+}
+
+/// `run: python x.py #1`
+fn comment_eaten(r: &mut Reader<'_, '_>, node: &Node) {
+    let Kind::Text { style: Style::Plain, .. } = node.kind else { return };
+    let eaten = r.comments.iter().find(|(mark, text)| {
+        mark.line == node.mark.line
+            && mark.column > node.mark.column
+            && text.chars().nth(1).is_some_and(|c| !c.is_whitespace())
+    });
+    if let Some((mark, text)) = eaten {
+        let finding = warning(59, *mark, format!("`{text}` is a YAML comment and is not run"))
+            .hint("quote the command, or use `run: |` and a new line");
+        r.found.add(finding);
+    }
+}
+
+/// Scripts that the command names and that are there.
+fn called(r: &mut Reader<'_, '_>, work: &WorkRead<'_>, list: &[Command], rules: &Rules<'_>) {
+    let Some(dir) = work.dir.as_ref().filter(|_| r.cx.check_host) else { return };
+    for command in list.iter().take(64) {
+        let program = command.program();
+        let first = program.first().map_or("", |word| word.text.as_str());
+        let name = match command.name() {
+            "bash" | "sh" | "source" | "." => program.iter().skip(1).find(|word| !word.text.starts_with('-')),
+            _ if first.starts_with("./") || first.ends_with(".sh") => program.first(),
+            _ => None,
+        };
+        let Some(name) = name.map(|word| word.text.trim_matches(['"', '\''])) else { continue };
+        let Some(script) = host::script(&dir.at, name) else { continue };
+        let path = r.homely(&dir.at.join(name));
+        let text = Script { node: None, file: Some(path), text: &script };
+        let commands = commands(&script);
+        rules.all(r, &text, &commands);
+    }
+}
+
+/// Shell text and where it stands.
+struct Script<'s> {
+    node: Option<&'s Node>,
+    file: Option<String>,
+    text: &'s str,
+}
+
+impl Script<'_> {
+    /// A finding about `width` characters at `at`.
+    fn place(&self, r: &mut Reader<'_, '_>, make: impl Fn(Mark) -> Finding, at: usize, width: usize) {
+        let before: String = self.text.chars().take(at).collect();
+        let line = before.matches('\n').count() as u32;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() as u32;
+        if let Some(file) = &self.file {
+            let source = self.text.lines().nth(line as usize).unwrap_or("");
+            let mark = Mark { line: line + 1, column: column + 1, width: width as u32 };
+            r.add(make(mark).in_file(file.clone(), source));
+            return;
+        }
+        let Some(node) = self.node else { return };
+        let word: String = self.text.chars().skip(at).take(width).collect();
+        let (line, column) = match &node.kind {
+            Kind::Text { style: Style::Literal, .. } => (node.mark.line + line, node.mark.column + column),
+            Kind::Text { style: Style::Single | Style::Double, .. } => {
+                (node.mark.line, node.mark.column + 1 + column)
+            }
+            Kind::Text { .. } | Kind::Nothing | Kind::List { .. } | Kind::Map { .. } | Kind::Alias(_) => {
+                (node.mark.line, node.mark.column + column)
+            }
+        };
+        let exact = Mark { line, column, width: width as u32 };
+        let there = !word.is_empty() && r.written(exact).is_some_and(|written| written == word);
+        let item = match &node.kind {
+            Kind::List { items, .. } => items.first(),
+            Kind::Nothing | Kind::Text { .. } | Kind::Map { .. } | Kind::Alias(_) => None,
+        };
+        let whole = visible(item.map_or(node.mark, |item| item.mark));
+        r.add(make(if there { exact } else { whole }));
+    }
+
+    fn word(&self, r: &mut Reader<'_, '_>, word: &Word, make: impl Fn(Mark) -> Finding) {
+        self.place(r, make, word.at, word.text.chars().count());
+    }
+}
+
+/// How the whole text ends.
+fn ends(r: &mut Reader<'_, '_>, text: &Script<'_>, list: &[Command]) {
+    let waits = |from: usize| list.iter().skip(from).find(|command| command.name() == "wait");
+    if let Some(last) = list.last().filter(|command| command.background)
+        && let Some(word) = last.words.first()
+    {
+        text.word(r, word, |mark| {
+            error(64, mark, "run ends at once; what is left in the background is killed")
+                .hint("take off `nohup … &`: Overnight runs it with nobody watching")
+        });
+    }
+    let first = list.iter().position(|command| command.background);
+    if let Some(first) = first
+        && let Some(wait) = waits(first).filter(|command| command.program().len() == 1)
+        && let Some(word) = wait.program().first()
+    {
+        text.word(r, word, |mark| {
+            warning(66, mark, "plain `wait` hides failures")
+                .hint("one GPU each: `for_each`; or `wait -n` for each")
+        });
+    }
+}
+
+/// `CUDA_VISIBLE_DEVICES=…`
+fn visible_devices(r: &mut Reader<'_, '_>, text: &Script<'_>, command: &Command) {
+    if let Some(word) = command.words.iter().find(|word| word.text.starts_with("CUDA_VISIBLE_DEVICES=")) {
+        text.word(r, word, |mark| {
+            warning(67, mark, "Overnight sets CUDA_VISIBLE_DEVICES to your GPUs; ids inside a job start at 0")
+                .hint("delete it, ask for the number: `gpus:`")
+        });
+    }
+}
+
+/// What the rules know of the job.
+struct Rules<'j> {
+    gpus: Option<u32>,
+    setup: &'j Setup,
+}
+
+const PROCESSES: &[&str] = &[
+    "--nproc_per_node",
+    "--nproc-per-node",
+    "--num_gpus",
+    "--num-gpus",
+    "--num_processes",
+    "--num-processes",
+    "--tensor-parallel-size",
+    "--tensor_parallel_size",
+];
+const PORTS: &[&str] = &[
+    "--master_port",
+    "--master-port",
+    "--main_process_port",
+    "--main-process-port",
+    "--port",
+    "--rdzv_endpoint",
+    "--rdzv-endpoint",
+    "--http-port",
+];
+
+impl Rules<'_> {
+    fn all(&self, r: &mut Reader<'_, '_>, text: &Script<'_>, list: &[Command]) {
+        for command in list {
+            visible_devices(r, text, command);
+            pointless(r, text, command);
+            self.options(r, text, command);
+            self.environment(r, text, command);
+            container(r, text, command);
+            slurm(r, text, command);
+            waits_for_people(r, text, command);
+        }
+    }
+
+    /// Numbers of processes and ports, `~` behind `=`.
+    fn options(&self, r: &mut Reader<'_, '_>, text: &Script<'_>, command: &Command) {
+        for (at, word) in command.words.iter().enumerate() {
+            let (name, value, offset) = match word.text.split_once('=') {
+                Some((name, value)) => (name, value.to_owned(), word.at + name.chars().count() + 1),
+                None => match command.words.get(at + 1) {
+                    Some(next) if word.text.starts_with("--") => {
+                        (word.text.as_str(), next.text.clone(), next.at)
+                    }
+                    Some(_) | None => continue,
+                },
+            };
+            let digits = !value.is_empty() && value.len() < 6 && value.bytes().all(|b| b.is_ascii_digit());
+            if PROCESSES.contains(&name)
+                && digits
+                && let (Ok(n), Some(gpus)) = (value.parse::<u32>(), self.gpus)
+                && gpus > 0
+                && n != gpus
+            {
+                let (of, with) = (plural(n, "process", "processes"), plural(gpus, "GPU", "GPUs"));
+                let make = |mark| {
+                    warning(68, mark, format!("run uses {of}, request has {with}"))
+                        .hint(format!("{name}=\"$OVERNIGHT_GPU_COUNT\" follows the request"))
+                };
+                text.place(r, make, offset, value.chars().count());
+            }
+            let port = value.rsplit(':').next().unwrap_or("");
+            let is_port = port.len() >= 4 && port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
+            if (PORTS.contains(&name) || name == "MASTER_PORT") && is_port {
+                let ours = if name == "--port" || name == "--http-port" {
+                    "$OVERNIGHT_PORT"
+                } else {
+                    "$MASTER_PORT"
+                };
+                let make = |mark| {
+                    warning(74, mark, format!("port {port} is fixed: two jobs on this host would clash"))
+                        .hint(format!("`{ours}` is the job's own"))
+                };
+                text.place(r, make, offset + value.chars().count() - port.len(), port.len());
+            }
+            if name.starts_with('-')
+                && word.text.contains("=~")
+                && (value == "~" || value.starts_with("~/"))
+                && !word.quoted
+            {
+                let rest = value.trim_start_matches('~').to_owned();
+                text.word(r, word, |mark| {
+                    warning(72, mark, "bash does not expand `~` after `=`")
+                        .hint(format!("`{name}=\"$HOME{rest}\"`"))
+                });
+            }
+        }
+    }
+
+    /// `conda activate` and `module load` in a batch shell.
+    fn environment(&self, r: &mut Reader<'_, '_>, text: &Script<'_>, command: &Command) {
+        let program = command.program();
+        let Some(first) = program.first().filter(|_| self.setup.is_empty()) else { return };
+        let word = |at: usize| program.get(at).map_or("", |word| word.text.as_str());
+        let hint = match (command.name(), word(1)) {
+            ("conda" | "mamba" | "micromamba", "activate") => {
+                format!("`setup: {{conda: {}}}`", if word(2).is_empty() { "base" } else { word(2) })
+            }
+            ("module" | "ml", "load" | "add") => format!("`setup: {{modules: [{}]}}`", word(2)),
+            _ => return,
+        };
+        let what = command.name().to_owned();
+        text.word(r, first, |mark| {
+            warning(69, mark, format!("`{what}` is not available in a batch shell")).hint(hint.clone())
+        });
+    }
+}
+
+fn plural(n: u32, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// What Overnight does itself, and what never ends.
+fn pointless(r: &mut Reader<'_, '_>, text: &Script<'_>, command: &Command) {
+    let program = command.program();
+    let Some(first) = program.first() else { return };
+    let follows = program.iter().skip(1).any(|word| matches!(word.text.as_str(), "-f" | "-F" | "--follow"));
+    let (message, hint) = match command.name() {
+        name @ ("nohup" | "tmux" | "screen" | "disown" | "setsid") => (
+            format!("`{name}`: Overnight runs it with nobody watching"),
+            "take it off; `overnight log -f` follows the log",
+        ),
+        "tail" if follows => ("`tail -f` never ends".to_owned(), "`overnight log -f` follows the log"),
+        "watch" => ("`watch` never ends".to_owned(), "take it out"),
+        _ => return,
+    };
+    text.word(r, first, |mark| warning(65, mark, message.clone()).hint(hint));
+}
+
+/// Containers that see every GPU, want a terminal or outlive the job.
+fn container(r: &mut Reader<'_, '_>, text: &Script<'_>, command: &Command) {
+    let program = command.program();
+    let is_run = program.get(1).is_some_and(|word| matches!(word.text.as_str(), "run" | "exec"));
+    if !matches!(command.name(), "docker" | "podman" | "nerdctl") || !is_run {
+        return;
+    }
+    let hint = "`docker run --gpus \"$OVERNIGHT_DOCKER_GPUS\" --rm --init …`";
+    for (at, word) in program.iter().enumerate().skip(2) {
+        let next = program.get(at + 1).map_or("", |word| word.text.as_str());
+        let short = word.text.strip_prefix('-').filter(|rest| {
+            (1..=3).contains(&rest.len()) && rest.bytes().all(|b| matches!(b, b'i' | b't' | b'd'))
+        });
+        let all = word.text == "--gpus=all" || (word.text == "--gpus" && next == "all");
+        if all {
+            text.word(r, word, |mark| warning(70, mark, "the container sees every GPU").hint(hint));
+        } else if short.is_some_and(|rest| rest.contains('t')) || word.text == "--tty" {
+            let severe = text.file.is_none();
+            text.word(r, word, |mark| {
+                let message = "the container wants a terminal; a job has none";
+                if severe {
+                    error(70, mark, message).hint(hint)
+                } else {
+                    warning(70, mark, message).hint(hint)
+                }
+            });
+        } else if short.is_some_and(|rest| rest.contains('d')) || word.text == "--detach" {
+            text.word(r, word, |mark| {
+                warning(70, mark, "the container is not ended with the job").hint(hint)
+            });
+        }
+    }
+}
+
+/// Words of Slurm.
+fn slurm(r: &mut Reader<'_, '_>, text: &Script<'_>, command: &Command) {
+    let hint =
+        "`overnight import` translates Slurm scripts in a later version; here each is one plain command";
+    if let Some(first) = command.program().first()
+        && matches!(command.name(), "srun" | "sbatch" | "scontrol" | "salloc" | "scancel" | "squeue")
+    {
+        let what = command.name().to_owned();
+        text.word(r, first, |mark| {
+            warning(71, mark, format!("`{what}`: this is not a Slurm job")).hint(hint)
+        });
+    }
+    let variable =
+        command.words.iter().find(|word| word.text.contains("$SLURM_") || word.text.contains("${SLURM_"));
+    if let Some(word) = variable {
+        text.word(r, word, |mark| {
+            warning(71, mark, "`SLURM_…` is not set: this is not a Slurm job")
+                .hint("`$OVERNIGHT_GPU_COUNT`, `$OVERNIGHT_CPUS`, `$OVERNIGHT_JOB`, `$TMPDIR`")
+        });
+    }
+}
+
+/// Programs that wait for a person until the limit.
+fn waits_for_people(r: &mut Reader<'_, '_>, text: &Script<'_>, command: &Command) {
+    let program = command.program();
+    let Some(first) = program.first() else { return };
+    let has = |wanted: &str| program.iter().any(|word| word.text == wanted);
+    let says = |wanted: &str| program.iter().any(|word| word.text.contains(wanted));
+    let second = program.get(1).map_or("", |word| word.text.as_str());
+    let hint = match command.name() {
+        "jupyter" if matches!(second, "lab" | "notebook" | "server") => "`papermill in.ipynb out.ipynb`",
+        "jupyter-lab" | "jupyter-notebook" => "`papermill in.ipynb out.ipynb`",
+        "tensorboard" => "take it out; start it beside the job",
+        "bash" | "sh" | "zsh" if has("-i") => {
+            "take off `-i`; `setup: {conda: x}` or `setup: {shell: …}` sets up"
+        }
+        name if name.starts_with("python") && has("-i") => "take off `-i`",
+        "ipython" if program.len() == 1 => "`python script.py`",
+        "matlab" if has("-r") && !says("exit") && !says("quit") => "`matlab -batch \"…\"`",
+        "ns-train" if !says("quit-on") => "`--viewer.quit-on-train-completion True`",
+        _ => return,
+    };
+    let what = command.name().to_owned();
+    text.word(r, first, |mark| {
+        warning(73, mark, format!("`{what}` waits for a person until the limit")).hint(hint)
+    });
+}

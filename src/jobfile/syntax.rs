@@ -1,0 +1,591 @@
+//! Explains mistakes in the YAML itself, which the parser says wrongly or not at all, and mends them in memory, so
+//! that the rest of the document is checked in the same go. Each mended line has its one finding and no more.
+
+use super::fields::{JobFile, RequestSection, WorkSection};
+use super::findings::{Findings, error};
+use super::paths::windows;
+use super::tree::{Document, Mark, SyntaxError, Trouble, build};
+
+/// Mistakes that are mended in one document before the rest is left unread.
+const MENDS: usize = 24;
+
+/// One document's lines while they are mended.
+struct Draft {
+    lines: Vec<String>,
+    first: u32,
+}
+
+/// What a line is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Fields.
+    Free,
+    /// The text below a `|` or `>`.
+    Block,
+    /// The first lines of such a text, indented by a tab where its blanks should be.
+    Tabbed(usize),
+    /// Inside brackets or quotes that began on a line above.
+    Inside,
+}
+
+/// Reads one document: its tree, with findings for what is not YAML.
+pub(super) fn read(found: &mut Findings<'_>, text: &str, first: u32) -> Document {
+    let mut draft = Draft { lines: text.split('\n').map(ToOwned::to_owned).collect(), first };
+    let mut changed = draft.prepass(found);
+    let mut mended;
+    let mut text = text;
+    for _ in 0..MENDS {
+        if changed {
+            mended = draft.lines.join("\n");
+            text = &mended;
+        }
+        let (document, trouble) = build(text, first);
+        let Some(trouble) = trouble else { return document };
+        changed = draft.explain(found, &trouble);
+        if !changed {
+            return document;
+        }
+    }
+    Document { partial: true, ..Document::default() }
+}
+
+impl Draft {
+    fn line(&self, number: u32) -> &str {
+        number.checked_sub(self.first).and_then(|at| self.lines.get(at as usize)).map_or("", String::as_str)
+    }
+
+    fn set(&mut self, number: u32, line: String) {
+        if let Some(old) = number.checked_sub(self.first).and_then(|at| self.lines.get_mut(at as usize)) {
+            *old = line;
+        }
+    }
+
+    /// What each line is part of.
+    fn parts(&self) -> Vec<Part> {
+        let mut parts = Vec::with_capacity(self.lines.len());
+        let mut block: Option<(usize, bool)> = None;
+        let mut open = Opened::default();
+        for line in &self.lines {
+            let blank = line.trim().is_empty();
+            let indent = indent(line);
+            if let Some((parent, seen)) = block {
+                if blank || indent > parent {
+                    block = Some((parent, seen || !blank));
+                    parts.push(Part::Block);
+                    continue;
+                }
+                if line[indent..].starts_with('\t') {
+                    parts.push(Part::Tabbed(parent));
+                    continue;
+                }
+                block = None;
+            }
+            parts.push(if open.depth > 0 || open.quote.is_some() { Part::Inside } else { Part::Free });
+            open.read(line);
+            if open.depth == 0 && open.quote.is_none() && header(line) {
+                block = Some((parent_indent(line), false));
+            }
+        }
+        parts
+    }
+
+    /// What the parser says wrongly or not at all. Returns whether a line was mended.
+    fn prepass(&mut self, found: &mut Findings<'_>) -> bool {
+        let suspicious = self.lines.iter().any(|line| {
+            line.starts_with(|c: char| c == '\t' || odd_blank(c))
+                || line.trim_start_matches(' ').starts_with(|c: char| c == '\t' || odd_blank(c))
+                || glued(line).is_some()
+        });
+        if !suspicious {
+            return false;
+        }
+        let parts = self.parts();
+        let mut tabbed: Vec<(u32, String)> = Vec::new();
+        let mut blanks: Vec<(u32, String)> = Vec::new();
+        let mut glue = false;
+        for (at, part) in parts.iter().enumerate() {
+            let number = self.first + at as u32;
+            let line = self.lines[at].clone();
+            if line.trim().is_empty() {
+                continue;
+            }
+            let lead = line.chars().take_while(|c| *c == ' ' || *c == '\t' || odd_blank(*c));
+            match part {
+                Part::Tabbed(parent) => {
+                    let rest = line.trim_start_matches(' ').trim_start_matches('\t');
+                    tabbed.push((number, format!("{}{rest}", " ".repeat(parent + 2))));
+                }
+                Part::Free if lead.clone().any(odd_blank) => {
+                    let width = lead.clone().count();
+                    let rest: String = line.chars().skip(width).collect();
+                    blanks.push((number, format!("{}{rest}", " ".repeat(width))));
+                }
+                Part::Free if lead.clone().any(|c| c == '\t') && !line.trim_start().starts_with('#') => {
+                    let lead: String = lead.map(|c| if c == '\t' { "  " } else { " " }).collect();
+                    tabbed.push((number, format!("{lead}{}", line.trim_start())));
+                }
+                Part::Free => glue |= self.glue(found, number),
+                Part::Block | Part::Inside => {}
+            }
+        }
+        self.many(found, &tabbed, true);
+        self.many(found, &blanks, false);
+        glue || !tabbed.is_empty() || !blanks.is_empty()
+    }
+
+    /// One finding for all lines with the same wrong indentation.
+    fn many(&mut self, found: &mut Findings<'_>, lines: &[(u32, String)], tabs: bool) {
+        let Some((number, _)) = lines.first() else { return };
+        let others = if lines.len() > 1 { format!(" and {} more", lines.len() - 1) } else { String::new() };
+        let source = found.line(*number);
+        let lead = source.chars().take_while(|c| *c == ' ' || *c == '\t' || odd_blank(*c));
+        let width = lead.clone().count() as u32;
+        let mark = Mark { line: *number, column: 1, width };
+        let finding = if tabs {
+            let code = if source.starts_with('\t') && header_above(found, *number) { 27 } else { 26 };
+            error(code, mark, format!("a tab indents line {number}{others}; YAML allows blanks only"))
+                .hint("two blanks for it (your editor shows both alike)")
+        } else {
+            let odd = lead.clone().find(|c| odd_blank(*c)).map_or(0xA0, |c| c as u32);
+            let name = if odd == 0xA0 { "a no-break space" } else { "an odd space" };
+            error(31, mark, format!("line {number}{others} begins with {name} (U+{odd:04X})"))
+                .hint("pasted from a web page? use blanks")
+        };
+        let last = lines.last().map_or(*number, |(last, _)| *last);
+        let region = (*number..=last).map(|at| {
+            lines
+                .iter()
+                .find(|(line, _)| *line == at)
+                .map_or_else(|| found.line(at).to_owned(), |(_, new)| new.clone())
+        });
+        let region = region.collect::<Vec<_>>().join("\n");
+        let width = (*number..=last).map(|at| found.line(at).chars().count() + 1).sum::<usize>() - 1;
+        found.add(finding.fix_at(Mark { line: *number, column: 1, width: width as u32 }, region));
+        for (line, new) in lines {
+            self.set(*line, new.clone());
+            if tabs {
+                found.mended(*line);
+            }
+        }
+    }
+
+    /// `gpus:1` and `gpus=1`.
+    fn glue(&mut self, found: &mut Findings<'_>, number: u32) -> bool {
+        let line = self.line(number).to_owned();
+        let Some((start, name, sign)) = glued(&line) else { return false };
+        let value = &line[start + name.len() + 1..];
+        let text = if sign == ':' {
+            format!("no blank after `:`; `{name}:{}` is one word", value.trim())
+        } else {
+            "`=` is not YAML".to_owned()
+        };
+        let better = format!("{name}: {}", value.trim());
+        let mark = Mark {
+            line: number,
+            column: start as u32 + 1,
+            width: line.trim().trim_start_matches("- ").chars().count() as u32,
+        };
+        found.add(error(45, mark, text).hint(format!("`{better}`")).fix(better.clone()));
+        found.mended(number);
+        self.set(number, format!("{}{better}", &line[..start]));
+        true
+    }
+
+    /// Says what the parser's error means. Returns whether the line was mended.
+    fn explain(&mut self, found: &mut Findings<'_>, trouble: &SyntaxError) -> bool {
+        let at = Mark { line: trouble.line, column: trouble.column, width: 1 };
+        match &trouble.kind {
+            Trouble::Character(c) if matches!(c, '@' | '`' | '%') => return self.reserved(found, at, *c),
+            Trouble::Colon => {
+                if self.colon(found, at) {
+                    return true;
+                }
+            }
+            Trouble::Escape => {
+                if self.escape(found, at) {
+                    return true;
+                }
+            }
+            Trouble::Other(_) | Trouble::Character(_) | Trouble::Bracket => {
+                if self.bracket_start(found, at) {
+                    return true;
+                }
+            }
+            Trouble::Tab | Trouble::Depth | Trouble::Size | Trouble::Quote | Trouble::Directive => {}
+        }
+        found.add(plain(trouble, at, self.line(at.line)));
+        false
+    }
+
+    /// `name: @x`, `%j` and backquotes.
+    fn reserved(&mut self, found: &mut Findings<'_>, at: Mark, c: char) -> bool {
+        let line = self.line(at.line).to_owned();
+        let Some((before, rest)) = split(&line, at.column) else { return false };
+        let flow = before.contains(['[', '{']);
+        let end = if flow { rest.find([',', ']', '}']).unwrap_or(rest.len()) } else { comment(rest) };
+        let value = rest[..end].trim_end();
+        let quoted = single(value);
+        let hint = match c {
+            '%' if rest.starts_with("%j") => "quote it; `%j` is Slurm's",
+            '`' if before.trim_start().starts_with("run:") => "quote it, or use `run: |` and a new line",
+            _ => "quote it",
+        };
+        let mark = Mark { width: value.chars().count() as u32, ..at };
+        found.add(
+            error(57, mark, format!("a value cannot start with `{c}`"))
+                .hint(format!("{hint}: {quoted}"))
+                .fix(quoted.clone()),
+        );
+        found.mended(at.line);
+        self.set(at.line, format!("{before}{quoted}{}", &rest[value.len()..]));
+        true
+    }
+
+    /// `: ` inside a value, or a line at the wrong indentation.
+    fn colon(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
+        let line = self.line(at.line).to_owned();
+        let Some(key) = key_of(&line) else { return false };
+        let colon = key.column + key.text.chars().count();
+        if at.column as usize <= colon + 1 {
+            return self.indentation(found, at.line, &line, &key);
+        }
+        let value = key.value.trim_end();
+        let start = line.len() - key.value.len();
+        let value = &value[..comment(value)].trim_end();
+        let column = line[..start].chars().count() as u32 + 1;
+        let mark = Mark { line: at.line, column, width: value.chars().count() as u32 };
+        let finding = error(58, at, "`: ` inside makes this a mapping");
+        let finding = if key.text == "run" || key.text == "shell" {
+            let indent = " ".repeat(indent(&line) + 2);
+            finding
+                .hint(format!("use `{}: |` and a new line", key.text))
+                .fix_at(mark, format!("|\n{indent}{value}"))
+        } else {
+            finding.hint(format!("quote it: {}", single(value))).fix_at(mark, single(value))
+        };
+        found.add(finding);
+        found.mended(at.line);
+        self.set(at.line, format!("{}{}", &line[..start], single(value)));
+        true
+    }
+
+    /// A field too far left or too far right.
+    fn indentation(&mut self, found: &mut Findings<'_>, number: u32, line: &str, key: &Key<'_>) -> bool {
+        let content = |from: u32, back: u32| {
+            (self.first..from)
+                .rev()
+                .filter(|at| {
+                    let line = self.line(*at).trim();
+                    !line.is_empty() && !line.starts_with('#')
+                })
+                .nth(back as usize)
+        };
+        let Some(above) = content(number, 0) else { return false };
+        let above_line = self.line(above).to_owned();
+        let Some(above_key) = key_of(&above_line) else { return false };
+        let (here, there) = (indent(line), indent(&above_line));
+        if here <= there {
+            return false;
+        }
+        let section = content(above, 0).map(|at| self.line(at).to_owned());
+        if let Some(section) = section.as_deref().and_then(key_of)
+            && section.value.trim().is_empty()
+            && section.column == above_key.column
+            && known(section.text)
+        {
+            let mark = Mark {
+                line: above,
+                column: above_key.column as u32 + 1,
+                width: above_key.text.chars().count() as u32,
+            };
+            let lead = Mark { line: above, column: 1, width: there as u32 };
+            found.add(
+                error(46, mark, format!("`{}` belongs under `{}:`", above_key.text, section.text))
+                    .hint("indent by two")
+                    .fix_at(lead, " ".repeat(here)),
+            );
+            found.mended(above);
+            let mended = format!("{}{}", " ".repeat(here), above_line.trim_start());
+            self.set(above, mended);
+            return true;
+        }
+        let mark =
+            Mark { line: number, column: key.column as u32 + 1, width: key.text.chars().count() as u32 };
+        found.add(
+            error(47, mark, format!("`{}` is indented more than `{}`", key.text, above_key.text))
+                .hint("same column")
+                .fix_at(Mark { line: number, column: 1, width: here as u32 }, " ".repeat(there)),
+        );
+        let mut at = number;
+        while indent(self.line(at)) >= here && !self.line(at).trim().is_empty() {
+            let moved = self.line(at)[here - there..].to_owned();
+            found.mended(at);
+            self.set(at, moved);
+            at += 1;
+        }
+        true
+    }
+
+    /// `"… \d …"`.
+    fn escape(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
+        let line = self.line(at.line).to_owned();
+        let Some((before, rest)) = split(&line, at.column) else { return false };
+        let mut bad = None;
+        let mut end = None;
+        let mut chars = rest.char_indices().skip(1);
+        while let Some((place, c)) = chars.next() {
+            match c {
+                '\\' => {
+                    if let Some((_, next)) = chars.next()
+                        && !"0abt\tnvfre \"/\\N_LPxuU".contains(next)
+                    {
+                        bad.get_or_insert((place, next));
+                    }
+                }
+                '"' => {
+                    end = Some(place);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let (Some((place, c)), Some(end)) = (bad, end) else { return false };
+        let content = &rest[1..end];
+        let quoted = single(content);
+        if windows(content) {
+            let last = content.rsplit(['\\', '/']).find(|part| !part.is_empty()).unwrap_or("x");
+            let mark = Mark { width: rest[..=end].chars().count() as u32, ..at };
+            found.add(
+                error(33, mark, format!("Windows path; and `\\{c}` in double quotes is an escape"))
+                    .hint(format!("paths of this host: `/datasets/{last}`")),
+            );
+        } else {
+            let column = at.column + rest[..place].chars().count() as u32;
+            let whole = Mark { width: rest[..=end].chars().count() as u32, ..at };
+            let mark = Mark { line: at.line, column, width: 2 };
+            found.add(
+                error(61, mark, format!("`\\{c}` in double quotes is a YAML escape"))
+                    .hint("single quotes or `run: |`")
+                    .fix_at(whole, quoted.clone()),
+            );
+        }
+        found.mended(at.line);
+        self.set(at.line, format!("{before}{quoted}{}", &rest[end + 1..]));
+        true
+    }
+
+    /// `{seed}/x.pt`, `[0-9]*.png` and `*` at the start of a value.
+    fn bracket_start(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
+        let line = self.line(at.line).to_owned();
+        let Some((before, _)) = split(&line, at.column) else { return false };
+        let closing = before.chars().next_back();
+        let (open, code) = match closing {
+            Some('}') => ('{', 54),
+            Some(']') => ('[', 55),
+            _ => return false,
+        };
+        let Some(start) = before.rfind(open) else { return false };
+        let lead = line[..start].trim_end();
+        let flow = lead.ends_with(['[', ',']);
+        if !flow && !lead.ends_with([':', '-']) && !lead.is_empty() {
+            return false;
+        }
+        let rest = &line[start..];
+        let behind = before.len() - start;
+        let end = if flow {
+            behind + rest[behind..].find([',', ']', '}']).unwrap_or(rest.len() - behind)
+        } else {
+            comment(rest)
+        };
+        let token = rest[..end].trim_end();
+        if token.contains('"') {
+            return false;
+        }
+        let mark = Mark {
+            line: at.line,
+            column: line[..start].chars().count() as u32 + 1,
+            width: token.chars().count() as u32,
+        };
+        let quoted = format!("\"{token}\"");
+        let finding = if code == 54 {
+            error(54, mark, "a `{` at the start is a YAML mapping").hint(quoted.clone())
+        } else {
+            error(55, mark, "`[` at the start means something in YAML").hint(format!("quote it: {quoted}"))
+        };
+        found.add(finding.fix(quoted.clone()));
+        found.mended(at.line);
+        self.set(at.line, format!("{}{quoted}{}", &line[..start], &rest[token.len()..]));
+        true
+    }
+}
+
+/// A mistake that has no better explanation.
+fn plain(trouble: &SyntaxError, at: Mark, line: &str) -> super::findings::Finding {
+    let beyond = at.column as usize > line.chars().count();
+    let at = if beyond && at.column > 1 {
+        Mark { column: (line.chars().count() as u32).max(1), ..at }
+    } else {
+        at
+    };
+    match &trouble.kind {
+        Trouble::Tab => error(26, at, format!("a tab in line {}; YAML allows blanks only", at.line))
+            .hint("two blanks for it (your editor shows both alike)"),
+        Trouble::Depth => error(91, at, "nested deeper than 32 levels"),
+        Trouble::Size => error(91, at, "more values than a job file may have"),
+        Trouble::Quote => error(92, at, "a quote is not closed").hint("quotes come in pairs"),
+        Trouble::Bracket => error(92, at, "a bracket is not closed").hint("`[` needs `]`, `{` needs `}`"),
+        Trouble::Directive => error(92, at, "YAML directives are not used here").hint("delete the line"),
+        Trouble::Escape => error(61, at, "an escape in double quotes that YAML does not have")
+            .hint("single quotes or `run: |`"),
+        Trouble::Colon => {
+            error(92, at, "`:` where no field can be").hint("is the line indented as the one above?")
+        }
+        Trouble::Character(c) => error(92, at, format!("`{c}` cannot stand here")).hint("quote the text"),
+        Trouble::Other(words) => error(92, at, format!("not YAML: {words}"))
+            .hint("is the line indented as the one above, and is every quote and bracket closed?"),
+    }
+}
+
+/// Brackets and quotes that are open at the end of a line.
+#[derive(Debug, Default)]
+struct Opened {
+    depth: usize,
+    quote: Option<char>,
+}
+
+impl Opened {
+    fn read(&mut self, line: &str) {
+        let mut start = self.depth == 0 && self.quote.is_none();
+        let mut chars = line.char_indices().peekable();
+        if start {
+            // Only a value that begins with a bracket or quote opens one.
+            let value =
+                key_of(line).map_or_else(|| line.trim_start().trim_start_matches("- "), |key| key.value);
+            let value = value.trim_start();
+            if !value.starts_with(['[', '{', '"', '\'']) {
+                return;
+            }
+            let skip = line.len() - value.len();
+            while chars.peek().is_some_and(|(at, _)| *at < skip) {
+                chars.next();
+            }
+        }
+        let mut before = ' ';
+        while let Some((_, c)) = chars.next() {
+            match (self.quote, c) {
+                (Some('"'), '\\') => {
+                    chars.next();
+                }
+                (Some(quote), c) if c == quote => self.quote = None,
+                (Some(_), _) => {}
+                (None, '#') if before.is_whitespace() => return,
+                (None, '[' | '{') => self.depth += 1,
+                (None, ']' | '}') => self.depth = self.depth.saturating_sub(1),
+                (None, '"' | '\'') if start || matches!(before, ' ' | '[' | '{' | ',' | ':') => {
+                    self.quote = Some(c);
+                }
+                (None, _) => {}
+            }
+            start = false;
+            before = c;
+        }
+    }
+}
+
+/// A field on its line.
+struct Key<'l> {
+    /// Characters before it.
+    column: usize,
+    text: &'l str,
+    /// Behind the colon.
+    value: &'l str,
+}
+
+/// The field that a line begins with.
+fn key_of(line: &str) -> Option<Key<'_>> {
+    let mut start = line.len() - line.trim_start().len();
+    while let Some(rest) = line[start..].strip_prefix("- ") {
+        start = line.len() - rest.trim_start().len();
+    }
+    let rest = &line[start..];
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))?;
+    let after = rest[end..].strip_prefix(':')?;
+    if end == 0 || !(after.is_empty() || after.starts_with([' ', '\t'])) {
+        return None;
+    }
+    Some(Key { column: line[..start].chars().count(), text: &rest[..end], value: after.trim_start() })
+}
+
+/// `gpus:1`, `gpus=1`: where the name starts, the name and the sign.
+fn glued(line: &str) -> Option<(usize, &str, char)> {
+    let mut start = line.len() - line.trim_start().len();
+    while let Some(rest) = line[start..].strip_prefix("- ") {
+        start = line.len() - rest.trim_start().len();
+    }
+    let rest = &line[start..];
+    let end = rest.find(|c: char| !(c.is_ascii_lowercase() || c == '_'))?;
+    let name = &rest[..end];
+    let sign = rest[end..].chars().next()?;
+    let value = &rest[end + sign.len_utf8()..];
+    let is = matches!(sign, ':' | '=')
+        && known(name)
+        && value.starts_with(|c: char| !c.is_whitespace() && c != '=' && c != ':')
+        && !value.contains(": ");
+    is.then_some((start, name, sign))
+}
+
+fn known(name: &str) -> bool {
+    [JobFile::SECTION, WorkSection::SECTION, RequestSection::SECTION]
+        .iter()
+        .any(|section| section.fields.contains(&name))
+}
+
+/// Whether a line ends in `|` or `>` as the start of a block of text.
+fn header(line: &str) -> bool {
+    let value = match key_of(line) {
+        Some(key) => key.value,
+        None => match line.trim_start().strip_prefix("- ") {
+            Some(rest) => rest.trim_start(),
+            None => return false,
+        },
+    };
+    let value = value[..comment(value)].trim_end();
+    value.starts_with(['|', '>']) && value[1..].chars().all(|c| matches!(c, '+' | '-' | '0'..='9'))
+}
+
+/// The indentation that the lines of a block must exceed.
+fn parent_indent(line: &str) -> usize {
+    key_of(line).map_or_else(|| indent(line), |key| key.column)
+}
+
+fn header_above(found: &Findings<'_>, number: u32) -> bool {
+    (1..number).rev().map(|at| found.line(at)).find(|line| !line.trim().is_empty()).is_some_and(header)
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+/// Spaces that are not blanks.
+const fn odd_blank(c: char) -> bool {
+    matches!(c, '\u{A0}' | '\u{1680}' | '\u{2000}'..='\u{200B}' | '\u{202F}' | '\u{205F}' | '\u{3000}')
+}
+
+/// Where the comment of a plain value starts, or its end.
+fn comment(value: &str) -> usize {
+    if value.starts_with('#') {
+        return 0;
+    }
+    value.find(" #").or_else(|| value.find("\t#")).unwrap_or(value.len())
+}
+
+/// In single quotes.
+fn single(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A line before and from a column.
+fn split(line: &str, column: u32) -> Option<(&str, &str)> {
+    let at = line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(column.checked_sub(1)? as usize)?;
+    Some(line.split_at(at))
+}
