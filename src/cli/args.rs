@@ -4,7 +4,8 @@ use super::values::{By, Kind, State, gpu, key_value, priority, span};
 use crate::config::GpuSource;
 use crate::model::{Priority, Span};
 use crate::protocol::GpuSelect;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Drop a job file into a folder; it runs on GPUs that are really free, and hands its results back.
@@ -18,13 +19,46 @@ use std::path::PathBuf;
     after_help = "JOB is a number or an unambiguous name. Exit codes: 0 ok, 1 failed, 2 usage, 3 another scheduler owns \
                   the state, 4 state unreadable or another machine's, 5 no scheduler."
 )]
-pub struct CommandLine {
+pub(super) struct CommandLine {
     #[command(flatten)]
     pub(super) globals: Globals,
     #[command(flatten)]
     pub(super) dashboard: DashboardArgs,
     #[command(subcommand)]
     pub(super) verb: Option<Verb>,
+}
+
+/// The argument that says where the scheduler's state is.
+const STATE_DIR: &str = "state_dir";
+
+/// The command line as it is parsed, completed and documented.
+pub fn command() -> clap::Command {
+    let mut command = CommandLine::command();
+    let names: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+    for name in names.iter().filter(|name| name.as_str() != "ls") {
+        command = command.mut_subcommand(name, |verb| {
+            let argument = clap::Arg::new(STATE_DIR)
+                .long("state")
+                .value_name("DIR")
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("The scheduler's state")
+                .hide_short_help(true);
+            if verb.is_hide_set() { verb } else { verb.arg(argument) }
+        });
+    }
+    command
+}
+
+/// Reads the arguments of a process.
+pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
+    let matches = command().try_get_matches_from(arguments)?;
+    let mut line = CommandLine::from_arg_matches(&matches)?;
+    let of_verb =
+        matches.subcommand().and_then(|(_, verb)| verb.try_get_one::<PathBuf>(STATE_DIR).ok().flatten());
+    if let Some(state) = of_verb {
+        line.globals.state = Some(state.clone());
+    }
+    Ok(line)
 }
 
 /// What holds for every verb.
@@ -34,7 +68,9 @@ pub struct Globals {
     #[arg(long, global = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// The scheduler's state (`OVERNIGHT_STATE`; a root given alone implies its .state).
-    #[arg(long, global = true, value_name = "DIR")]
+    ///
+    /// Not global: [`command`] adds it to every verb but `ls`, whose `--state` means the jobs' state.
+    #[arg(long = "state", id = STATE_DIR, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// The config file, instead of the usual one.
     #[arg(long, global = true, value_name = "FILE")]
@@ -166,7 +202,7 @@ pub enum Verb {
 pub struct Internal {
     /// As their callers have them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub rest: Vec<std::ffi::OsString>,
+    pub rest: Vec<OsString>,
 }
 
 /// Of `submit`.
@@ -222,7 +258,7 @@ pub struct LsArgs {
     /// Also jobs that are done.
     #[arg(long, short)]
     pub all: bool,
-    /// Only in this state; may be repeated.
+    /// Only in this state; may be repeated. (The state directory goes before the verb: overnight --state DIR ls.)
     #[arg(long, value_enum)]
     pub state: Vec<State>,
     /// Only this account's.

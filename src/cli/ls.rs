@@ -42,18 +42,22 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
 
 /// The rows as people read them. Public for the measurement of 10,000 of them.
 pub fn table(rows: &[JobRow], now: &Now, zone: &TimeZone, io: &mut Io<'_>) -> Result<(), CliError> {
-    let columns = [
+    // On a terminal a column of noughts is not worth its room; for programs that read it the columns stay.
+    let priorities = io.width.is_none() || rows.iter().any(|row| row.priority.get() != 0);
+    let mut columns = vec![
         ("#", Fit::Right),
         ("ID", Fit::Right),
         ("STATE", Fit::Left),
         ("USER", Fit::End(6)),
         ("NAME", Fit::Middle(12)),
         ("GPU", Fit::Right),
-        ("PRIO", Fit::Right),
         ("HELD", Fit::Right),
         ("TIME", Fit::Right),
         ("WHY / WHERE", Fit::End(11)),
     ];
+    if priorities {
+        columns.insert(6, ("PRIO", Fit::Right));
+    }
     let mut table = Table::new(&columns);
     for row in rows {
         table.cell(row.place.map_or(Cow::Borrowed(""), |place| place.to_string().into()), Tone::Dim);
@@ -62,7 +66,9 @@ pub fn table(rows: &[JobRow], now: &Now, zone: &TimeZone, io: &mut Io<'_>) -> Re
         table.cell(row.user.as_str(), Tone::Plain);
         table.cell(row.name.as_str(), Tone::Plain);
         table.cell(row.gpus.to_string(), Tone::Plain);
-        table.cell(row.priority.to_string(), Tone::Plain);
+        if priorities {
+            table.cell(row.priority.to_string(), Tone::Plain);
+        }
         let gpu_ms = row.gpu_ms(now);
         table.cell(if gpu_ms == 0 { Cow::Borrowed("-") } else { hours(gpu_ms).into() }, Tone::Plain);
         table.cell(time(row, now).map_or(Cow::Borrowed("-"), |span| span.to_string().into()), Tone::Plain);

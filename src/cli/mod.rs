@@ -22,7 +22,7 @@ mod submit;
 mod values;
 mod when;
 
-pub use args::{CommandLine, DashboardArgs, DemoArgs, Globals, ServeArgs, Verb};
+pub use args::{DashboardArgs, DemoArgs, Globals, ServeArgs, Verb, command};
 pub use exit::{CliError, Exit};
 pub use jobfiles::limits;
 pub use ls::table as job_table;
@@ -31,7 +31,6 @@ pub use output::Io;
 use crate::protocol::Place;
 
 use crate::config::{Config, Environment, Paths};
-use clap::Parser;
 use jiff::tz::TimeZone;
 use std::ffi::OsString;
 use std::io::{BufWriter, IsTerminal};
@@ -51,8 +50,8 @@ pub enum Invocation {
 
 /// Reads the command line. `Err` carries the exit code after help, the version or a mistake has been printed.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<(Globals, Invocation), Exit> {
-    match CommandLine::try_parse_from(arguments) {
-        Ok(CommandLine { globals, dashboard, verb }) => Ok((
+    match args::parse(arguments) {
+        Ok(args::CommandLine { globals, dashboard, verb }) => Ok((
             globals,
             match verb {
                 None => Invocation::Dashboard(dashboard),

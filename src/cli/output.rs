@@ -152,18 +152,21 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Takes from the last columns that give way first, until it fits or nothing gives way any more.
+    /// First from columns that are very wide, so that one long name does not take the room of all; then from the last
+    /// one that gives way; until it fits or nothing gives way any more.
     fn shrink(&mut self, width: usize) {
         let all = self.widths.iter().sum::<usize>() + 2 * (self.columns.len() - 1);
         let mut over = all.saturating_sub(width);
-        for (column, (_, fit)) in self.columns.iter().enumerate().rev() {
-            let least = match fit {
-                Fit::Left | Fit::Right => continue,
-                Fit::Middle(least) | Fit::End(least) => *least,
-            };
-            let give = self.widths[column].saturating_sub(least).min(over);
-            self.widths[column] -= give;
-            over -= give;
+        for wide in [20, 0] {
+            for (column, (_, fit)) in self.columns.iter().enumerate().rev() {
+                let least = match fit {
+                    Fit::Left | Fit::Right => continue,
+                    Fit::Middle(least) | Fit::End(least) => wide.max(*least),
+                };
+                let give = self.widths[column].saturating_sub(least).min(over);
+                self.widths[column] -= give;
+                over -= give;
+            }
         }
     }
 

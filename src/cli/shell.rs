@@ -1,20 +1,19 @@
 //! `completions` and `man`: made from the command line itself.
 
-use super::args::CommandLine;
+use super::args::command;
 use super::{CliError, Exit, Io, output};
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 pub(super) fn completions(shell: Shell, io: &mut Io<'_>) -> Result<Exit, CliError> {
     // Into memory first: the generator panics where it cannot write, and a closed pipe is no failure.
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut CommandLine::command(), "overnight", &mut text);
+    clap_complete::generate(shell, &mut command(), "overnight", &mut text);
     io.out.write_all(&text).map_err(output::broken)?;
     Ok(Exit::Ok)
 }
 
 pub(super) fn man(verb: Option<&str>, io: &mut Io<'_>) -> Result<Exit, CliError> {
-    let mut command = CommandLine::command();
+    let mut command = command();
     command.build();
     if let Some(verb) = verb {
         let Some(found) = command.find_subcommand(verb).filter(|found| !found.is_hide_set()) else {

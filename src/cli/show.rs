@@ -121,7 +121,7 @@ fn course(detail: &JobDetail, setup: &Setup) -> Vec<Fact> {
         ("starts about", row.starts_at),
         ("starts by", row.starts_by),
         ("ends about", row.finishes_at),
-        ("limit at", row.limit_at),
+        ("limit at", row.limit_at.filter(|_| row.state != Cursor::Done)),
         ("finish by", row.finish_by),
         ("cancel at", row.cancel_at),
         ("tried again", row.retry_at),
