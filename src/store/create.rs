@@ -102,7 +102,11 @@ fn create(path: &Path, identity: &Identity) -> Result<Option<Arc<File>>, StoreEr
     file.sync_all().map_err(io("sync", &new))?;
     match rustix::fs::renameat_with(CWD, &new, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => {}
-        Err(rustix::io::Errno::EXIST) => return Ok(None),
+        Err(rustix::io::Errno::EXIST) => {
+            // Somebody was first. The new file is ours, for we hold its lock.
+            std::fs::remove_file(&new).map_err(io("remove", &new))?;
+            return Ok(None);
+        }
         // A file system without the flag: nobody else gets here, for we hold the lock on the new file's name.
         Err(rustix::io::Errno::INVAL) => std::fs::rename(&new, path).map_err(io("rename", &new))?,
         Err(errno) => return Err(io("rename", &new)(errno.into())),

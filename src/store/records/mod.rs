@@ -14,6 +14,8 @@ pub(super) mod upgrade;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+use event::OriginRecord;
 pub(super) use event::{DropRecord, LoggedEvent, SubmissionRecord};
 pub(super) use job::JobRecord;
 pub(super) use lease::{DeviceStateRecord, LeaseRecord};
