@@ -75,7 +75,7 @@ fn fail(error: &CliError) -> ExitCode {
 fn serve(setup: Setup, args: &ServeArgs) -> ExitCode {
     if args.detached {
         // The starter's terminal is not ours to be hung up by. Fails only where this is a session leader already.
-        drop(rustix::process::setsid());
+        let _ = rustix::process::setsid();
     }
     start_log();
     let choice = match args.gpus.unwrap_or(setup.config.gpus) {
@@ -110,7 +110,7 @@ fn ready(detached: bool) {
     drop(std::io::stdout().write_all(b"ready\n"));
     drop(std::io::stdout().flush());
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
-        drop(rustix::stdio::dup2_stdout(&null));
+        let _ = rustix::stdio::dup2_stdout(&null);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::message::{Mailbox, Message};
 use crate::gpu::{self, GpuBackend, GpuChoice, OpenOptions, Running, SamplerHandle, SamplerNews};
-use crate::model::{Gpu, Span};
+use crate::model::{DeviceState, Gpu, Span};
 use crate::sched::{EngineReport, Input, World};
 use std::sync::Arc;
 
@@ -83,18 +83,23 @@ impl Devices {
         }
     }
 
-    /// Asks which devices are there now.
-    pub(super) fn relist(&self) {
+    /// A reading for telemetry's sake. Where devices are missing, also which ones are there now: a driver that was
+    /// loaded, or a device that is back, is found by itself.
+    pub(super) fn telemetry(&self, world: &World) {
         if let Source::Sampler(sampler) = &self.source {
-            sampler.relist();
+            let missing = |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
+            if world.pool.gpus() == 0 || world.pool.devices().iter().any(|(_, device)| missing(&device.state)) {
+                sampler.relist();
+            }
         }
+        self.probe(world);
     }
 
     /// How long until the next reading for telemetry's sake; `None`: none is needed.
     pub(super) fn period(&self, world: &World, subscribers: usize) -> Option<Span> {
         let busy = world.leases.held().next().is_some();
         match (&self.source, busy, subscribers > 0) {
-            _ if world.pool.gpus() == 0 => None,
+            (Source::Instant(_), _, _) if world.pool.gpus() == 0 => None,
             (_, true, true) | (Source::Sampler(_), false, true) => Some(WATCHED),
             (_, true, false) => Some(RUNNING),
             (Source::Sampler(_), false, false) => Some(IDLE),

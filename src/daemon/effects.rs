@@ -126,7 +126,7 @@ impl Daemon {
         let work_dir = match (&job.spec.work.dir, live) {
             (Some(dir), true) => dir.clone(),
             (Some(_), false) => self.intake.paths.prepared(job.id, task.0, attempt.0),
-            (None, _) => self.intake.paths.run(lease).join("work"),
+            (None, _) => self.intake.paths.run(lease).join(format!("work-{task}-{attempt}")),
         };
         let order = Collect {
             items: job.spec.output.clone(),
@@ -155,7 +155,8 @@ impl Daemon {
             vec![run, paths.prepared(job, task.0, attempt.0)]
         } else {
             // Its supervisor still holds devices: the journal stays until they are back.
-            vec![run.join("work"), run.join("tmp"), paths.prepared(job, task.0, attempt.0)]
+            let scratch = ["work", "tmp", "data"].map(|name| run.join(format!("{name}-{task}-{attempt}")));
+            scratch.into_iter().chain([paths.prepared(job, task.0, attempt.0)]).collect()
         };
         self.clerk.order(Order::Release { remove, then: Input::Released { job, task, attempt } });
     }

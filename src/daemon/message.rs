@@ -1,7 +1,7 @@
 //! What reaches the loop.
 
 use crate::inbox::InboxEvent;
-use crate::model::{Owner, Token};
+use crate::model::Owner;
 use crate::protocol::{Reply, Request, Update};
 use crate::sched::Input;
 use tokio::sync::{mpsc, oneshot};
@@ -38,8 +38,6 @@ pub(super) enum Message {
     Subscribers(i32),
     /// The wall clock was set.
     ClockStep,
-    /// A background task of the shell is done with something that only it cares about.
-    Nudge,
     /// SIGTERM or SIGINT: end; jobs go on.
     Terminate,
 }
@@ -59,13 +57,6 @@ impl Mailbox {
     pub(super) async fn send(&self, message: Message) {
         drop(self.0.send(message).await);
     }
-}
-
-/// Tells tokens of ours from others'.
-pub(super) fn random_token() -> Token {
-    let mut bytes = [0_u8; 16];
-    fill_random(&mut bytes);
-    Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Fills a buffer from the kernel's generator.

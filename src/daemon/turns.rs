@@ -89,7 +89,7 @@ impl Daemon {
             }
             if telemetry_at.is_some_and(|at| at <= crate::clock::now().boottime_ms) {
                 telemetry_at = None;
-                self.devices.probe(&self.world);
+                self.devices.telemetry(&self.world);
             }
         }
     }
@@ -232,7 +232,7 @@ impl Daemon {
             }
             Message::Subscribers(change) => self.subscribers = self.subscribers.saturating_add_signed(change as isize),
             Message::Terminate => waiting.ended = true,
-            Message::NoDevices(_) | Message::ClockStep | Message::Nudge => {}
+            Message::NoDevices(_) | Message::ClockStep => {}
         }
     }
 
@@ -314,7 +314,7 @@ impl Daemon {
             Message::Client { by, request, answer } => self.request(by, request, answer, (inputs, waiting), &now),
             Message::Update { since, answer } => waiting.updates.push((since, answer)),
             Message::Subscribers(change) => self.subscribers = self.subscribers.saturating_add_signed(change as isize),
-            Message::ClockStep | Message::Nudge => {}
+            Message::ClockStep => {}
             Message::Terminate => waiting.ended = true,
         }
     }
