@@ -1,4 +1,5 @@
 //! The NVML backend against the fake driver: real `dlopen`, real calls, real processes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, helpers too")]
 
 #[path = "support/fake_nvml.rs"]
 mod fake_nvml;

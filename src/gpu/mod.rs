@@ -6,6 +6,7 @@
 //! a blocking backend off the loop, [`locks`] reads who holds a device across schedulers, [`host`] counts cores and
 //! memory. Nothing here decides whether a device is free: the core does, from readings.
 
+pub mod control;
 pub mod deadline;
 pub mod host;
 pub mod locks;
@@ -129,7 +130,7 @@ impl FromStr for GpuChoice {
 pub struct OpenOptions {
     /// Seed of simulated devices.
     pub seed: u64,
-    /// Control file of simulated devices; see [`simulated`].
+    /// Control file of simulated devices; see [`control`].
     pub control: Option<PathBuf>,
     /// Names of processes that belong to a device's baseline, as globs.
     pub ignore: Vec<String>,

@@ -4,40 +4,13 @@
 //! constant values, so that nothing changes when nothing runs. Load and memory rise within seconds after a lease's
 //! work began and are gone when it ended; temperature and power fall over the ten seconds after that.
 //!
-//! # The control file
-//!
-//! A TOML file, read again whenever it was replaced or changed (write it elsewhere and rename it), makes devices
-//! misbehave. One table per index; everything is optional; without the file all devices are well:
-//!
-//! ```toml
-//! [gpu.0]
-//! fault = "fail"        # fail: the driver answers with an error · gone: fell off the bus · hang: no answer in time
-//! detail = "Xid 79"     # the driver's words, for `fault`
-//!
-//! [gpu.1.dirty]         # stays dirty after a lease ended, until this table is removed
-//! memory = "40GiB"      # default: half of the device's
-//! pid = 4242            # the process left behind, with that lease's token; without it only the memory stays
-//! name = "python"
-//!
-//! [gpu.2.outside]       # somebody else uses it
-//! pid = 777
-//! name = "python"
-//! uid = 1001
-//! memory = "21GiB"
-//! ```
-//!
-//! A control file that cannot be read makes every device unreadable, with the reason.
+//! A control file makes devices misbehave: see [`control`](super::control).
 
+use super::control::{Control, DeviceControl, Fault};
 use super::{GpuBackend, GpuError, Running, unreadable};
 use crate::clock;
-use crate::model::{
-    Bytes, Gpu, GpuProcess, GpuReading, LeaseId, Now, ProcessKind, Token, Unreadable, Uuid, clean_line,
-    parse_bytes,
-};
-use serde::Deserialize;
-use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use crate::model::{Bytes, Gpu, GpuReading, LeaseId, Now, Token, Unreadable, Uuid};
+use std::path::PathBuf;
 
 /// Memory that an idle device reads.
 const IDLE_MEMORY: Bytes = Bytes::mib(4);
@@ -53,7 +26,7 @@ pub struct SimulatedConfig {
     pub gpus: u32,
     /// Makes UUIDs and loads.
     pub seed: u64,
-    /// The control file; see the module's documentation.
+    /// The control file; see [`control`](super::control).
     pub control: Option<PathBuf>,
     /// Memory of each device.
     pub memory: Bytes,
@@ -238,141 +211,6 @@ impl Device {
             u64::from(self.load_of(*lease, *ended, ended.saturating_sub(*began))) * left / COOL_S
         });
         self.load(now_s).max(cooling as u8)
-    }
-}
-
-/// What a control file says, and the file it was read from.
-#[derive(Debug)]
-struct Control {
-    path: Option<PathBuf>,
-    /// Identity and change of the file that was read last.
-    seen: Option<(u64, u64, i64, i64)>,
-    read: Result<ControlFile, String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ControlFile {
-    #[serde(default)]
-    gpu: BTreeMap<String, DeviceControl>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DeviceControl {
-    fault: Option<Fault>,
-    detail: Option<String>,
-    dirty: Option<Dirty>,
-    outside: Option<Outside>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Fault {
-    Fail,
-    Gone,
-    Hang,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Dirty {
-    #[serde(default, deserialize_with = "size")]
-    memory: Option<Bytes>,
-    pid: Option<u32>,
-    #[serde(default)]
-    name: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Outside {
-    pid: u32,
-    #[serde(default)]
-    name: String,
-    uid: Option<u32>,
-    #[serde(deserialize_with = "some_size")]
-    memory: Bytes,
-}
-
-fn some_size<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    parse_bytes(&text).map_err(serde::de::Error::custom)
-}
-
-fn size<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
-    some_size(deserializer).map(Some)
-}
-
-impl Control {
-    fn new(path: Option<PathBuf>) -> Self {
-        Self { path, seen: None, read: Ok(ControlFile::default()) }
-    }
-
-    /// Reads the file again if it is another one or changed. One `stat` where it is not.
-    fn refresh(&mut self) {
-        let Some(path) = &self.path else { return };
-        let seen = std::fs::metadata(path)
-            .ok()
-            .map(|meta| (meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()));
-        if seen == self.seen {
-            return;
-        }
-        self.seen = seen;
-        self.read = if seen.is_some() { read(path) } else { Ok(ControlFile::default()) };
-    }
-
-    fn of(&self, index: u32) -> Result<Option<&DeviceControl>, &str> {
-        match &self.read {
-            Ok(file) => Ok(file.gpu.get(&index.to_string())),
-            Err(detail) => Err(detail),
-        }
-    }
-}
-
-fn read(path: &Path) -> Result<ControlFile, String> {
-    let wrong =
-        |words: &dyn std::fmt::Display| clean_line(&format!("control file {}: {words}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    toml::from_str(&text).map_err(|error: toml::de::Error| wrong(&error.message()))
-}
-
-impl DeviceControl {
-    fn unreadable(&self) -> Option<Unreadable> {
-        let detail = |default: &str| self.detail.clone().unwrap_or_else(|| default.to_owned());
-        Some(match self.fault? {
-            Fault::Fail => Unreadable::Failed { detail: detail("an internal driver error occurred") },
-            Fault::Gone => Unreadable::Gone { detail: detail("fell off the bus") },
-            Fault::Hang => Unreadable::Failed { detail: detail("did not answer in time") },
-        })
-    }
-}
-
-impl Outside {
-    fn process(&self, token: Option<Token>) -> GpuProcess {
-        GpuProcess {
-            pid: self.pid,
-            name: clean_line(&self.name),
-            uid: self.uid,
-            kind: ProcessKind::Compute,
-            memory: Some(self.memory),
-            token,
-            ignored: false,
-        }
-    }
-}
-
-impl Dirty {
-    fn process(&self, token: &Token) -> Option<GpuProcess> {
-        Some(GpuProcess {
-            pid: self.pid?,
-            name: clean_line(&self.name),
-            uid: None,
-            kind: ProcessKind::Compute,
-            memory: self.memory,
-            token: Some(token.clone()),
-            ignored: false,
-        })
     }
 }
 

@@ -177,7 +177,7 @@ impl Desk {
         if let Some(entry) = self.entries.get_mut(name) {
             entry.watched = false;
             let due = now_ms + self.config.settle_folder.0;
-            self.schedule(&name.to_owned(), due);
+            self.schedule(name, due);
         }
     }
 
@@ -276,7 +276,7 @@ impl Desk {
                 InboxEvent::Dropped(Drop { name, stem, ident, uid, bytes, folder: None }).into()
             }
             _ => {
-                let (why, hint) = not_a_job(&whole.bytes);
+                let (why, hint) = look::not_a_job(&whole.bytes);
                 self.refuse(name, Some(whole.seen), why.to_owned(), hint)
             }
         }
@@ -391,18 +391,5 @@ impl Desk {
         let ident = entry.read.as_ref().map(|(ident, _)| ident.clone());
         let name = name.to_string_lossy().into_owned();
         InboxEvent::Refused { name, ident, reason, hint: hint.to_owned() }.into()
-    }
-}
-
-/// What to say about a file without a job file's ending.
-fn not_a_job(bytes: &[u8]) -> (&'static str, &'static str) {
-    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
-    let has_line = |key: &str| start.lines().any(|line| line.starts_with(key));
-    if start.starts_with("#!") || has_line("#SBATCH") || has_line("#PBS") {
-        ("this is a shell script", "overnight import FILE > inbox/x.yaml")
-    } else if has_line("work:") || has_line("request:") {
-        ("names of job files end in .yaml", "rename it: mv NAME NAME.yaml")
-    } else {
-        ("not a job file: names end in .yaml", "")
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn walk(path: &Path, ask_writers: bool) -> Walk {
     let mut walker =
         Walker { root: path.to_owned(), ask_writers, asked: 0, lines: Vec::new(), ctime_ns: 0, found: None };
     walker.note(Path::new(""), &stat);
-    walker.folder(root, Path::new(""), 0);
+    walker.folder(&root, Path::new(""), 0);
     if let Some(found) = walker.found {
         return found;
     }
@@ -95,12 +95,12 @@ impl Walker {
         self.ctime_ns = self.ctime_ns.max(seen.ctime_ns);
     }
 
-    fn folder(&mut self, folder: OwnedFd, relative: &Path, depth: usize) {
+    fn folder(&mut self, folder: &OwnedFd, relative: &Path, depth: usize) {
         if depth > DEPTH_MAX {
             self.found = Some(Walk::Refused(format!("folders are nested more than {DEPTH_MAX} deep")));
             return;
         }
-        let Ok(mut entries) = rustix::fs::Dir::read_from(&folder) else { return };
+        let Ok(mut entries) = rustix::fs::Dir::read_from(folder) else { return };
         while let Some(Ok(entry)) = entries.read() {
             let name: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." {
@@ -131,7 +131,7 @@ impl Walker {
             FileType::Directory => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 if let Ok(fd) = openat(folder, name, flags, Mode::empty()) {
-                    self.folder(fd, &relative, depth + 1);
+                    self.folder(&fd, &relative, depth + 1);
                 }
             }
             FileType::RegularFile if self.ask_writers && self.asked < WRITERS_ASKED_MAX => {
@@ -148,10 +148,7 @@ impl Walker {
 /// Reads the job file of a folder that is whole.
 pub(super) fn job_file(folder: &Path, config: &InboxConfig, leases: bool, settled: Option<Seen>) -> Look {
     let path = folder.join(FOLDER_JOB);
-    if let Some(why) =
-        editing(OsStr::new(FOLDER_JOB)).find(|name| folder.join(name).symlink_metadata().is_ok())
-    {
-        let _ = why;
+    if editing(OsStr::new(FOLDER_JOB)).any(|name| folder.join(name).symlink_metadata().is_ok()) {
         return Look::Busy("its job.yaml is being edited");
     }
     if path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {

@@ -184,3 +184,16 @@ pub(super) fn is_being_written(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     openat(CWD, path, flags, Mode::empty()).is_ok_and(|fd| writers(&File::from(fd)) == Writers::Some)
 }
+
+/// What to say about a file without a job file's ending.
+pub(super) fn not_a_job(bytes: &[u8]) -> (&'static str, &'static str) {
+    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
+    let has_line = |key: &str| start.lines().any(|line| line.starts_with(key));
+    if start.starts_with("#!") || has_line("#SBATCH") || has_line("#PBS") {
+        ("this is a shell script", "overnight import FILE > inbox/x.yaml")
+    } else if has_line("work:") || has_line("request:") {
+        ("names of job files end in .yaml", "rename it: mv NAME NAME.yaml")
+    } else {
+        ("not a job file: names end in .yaml", "")
+    }
+}

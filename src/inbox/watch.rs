@@ -160,7 +160,7 @@ impl EventHandler for Handler {
         match event {
             Ok(event) if event.need_rescan() => self.hints.push(Hint::Rescan),
             Ok(event) => {
-                if let Some(hint) = event.paths.first().and_then(|path| self.hint(&event.kind, path)) {
+                if let Some(hint) = event.paths.first().and_then(|path| self.hint(event.kind, path)) {
                     self.hints.push(hint);
                 }
             }
@@ -170,7 +170,7 @@ impl EventHandler for Handler {
 }
 
 impl Handler {
-    fn hint(&self, kind: &EventKind, path: &Path) -> Option<Hint> {
+    fn hint(&self, kind: EventKind, path: &Path) -> Option<Hint> {
         let removed = match kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
             // The rename's two halves have come on their own.

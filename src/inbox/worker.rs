@@ -143,7 +143,8 @@ impl Worker {
         let id = match std::fs::metadata(dir) {
             Ok(meta) if meta.is_dir() => (meta.dev(), meta.ino()),
             Ok(_) => {
-                return self.lost(format!("{shown} is not a folder: move that file away, then mkdir {shown}"));
+                return self
+                    .lost(format!("{shown} is not a folder: move that file away, then mkdir {shown}"));
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return self.lost(format!("{shown} is gone: mkdir {shown}"));
@@ -156,7 +157,7 @@ impl Worker {
         if let Err(error) = self.own(id) {
             return self.lost(match error {
                 InboxError::Owned { .. } => crate::model::clean_line(&error.to_string()),
-                other => crate::model::clean_line(&format!(
+                other @ InboxError::Io { .. } => crate::model::clean_line(&format!(
                     "{other}: {}",
                     std::error::Error::source(&other).map(ToString::to_string).unwrap_or_default()
                 )),
