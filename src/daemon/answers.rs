@@ -172,7 +172,8 @@ impl Daemon {
                 && let Some(before) = before
                 && let Ok(older) = daemon.store.reader().jobs_done(Some(before), missing)
             {
-                rows.extend(older.iter().map(row));
+                // Jobs of one turn are done at the same moment: those that memory has are not taken twice.
+                rows.extend(older.iter().filter(|job| world.queue.get(job.id).is_none()).map(row));
             }
             rows
         })
