@@ -158,6 +158,7 @@ fn source(
             );
             return None;
         }
+        super::lint::job_name(r, job, node.mark);
         let name = below.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(job).to_owned();
         return Some((DataFrom::Job { job: job.to_owned(), path: below }, Some(name)));
     }

@@ -205,7 +205,7 @@ fn ends(r: &mut Reader<'_, '_>, text: &Script<'_>, list: &[Command]) {
     {
         text.word(r, word, |mark| {
             warning(66, mark, "plain `wait` hides failures")
-                .hint("one GPU each: `for_each`; or `wait -n` for each")
+                .hint("one GPU each: a job for each; or `wait -n` once for each")
         });
     }
 }
@@ -361,7 +361,7 @@ fn container(r: &mut Reader<'_, '_>, text: &Script<'_>, command: &Command) {
     if !matches!(command.name(), "docker" | "podman" | "nerdctl") || !is_run {
         return;
     }
-    let hint = "`docker run --gpus \"$OVERNIGHT_DOCKER_GPUS\" --rm --init …`";
+    let hint = "`docker run --gpus \"\\\"device=$OVERNIGHT_GPU_UUIDS\\\"\" --rm --init …`";
     for (at, word) in program.iter().enumerate().skip(2) {
         let next = program.get(at + 1).map_or("", |word| word.text.as_str());
         let short = word.text.strip_prefix('-').filter(|rest| {

@@ -207,11 +207,12 @@ impl Draft {
                 }
             }
             Trouble::Other(_) | Trouble::Character(_) | Trouble::Bracket => {
-                if self.bracket_start(found, at) {
+                if self.bracket_start(found, at) || self.open_bracket(found, at) {
                     return true;
                 }
             }
-            Trouble::Tab | Trouble::Depth | Trouble::Size | Trouble::Quote | Trouble::Directive => {}
+            Trouble::Quote => return self.open_quote(found, at),
+            Trouble::Tab | Trouble::Depth | Trouble::Size | Trouble::Directive => {}
         }
         found.add(plain(trouble, at, self.line(at.line)));
         false
@@ -372,6 +373,59 @@ impl Draft {
         found.mended(at.line);
         self.set(at.line, format!("{before}{quoted}{}", &rest[end + 1..]));
         true
+    }
+
+    /// A bracket that is still open where the next field begins.
+    fn open_bracket(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
+        let parts = self.parts();
+        let index = at.line.saturating_sub(self.first) as usize;
+        if parts.get(index) != Some(&Part::Inside) {
+            return false;
+        }
+        let Some(start) =
+            parts.get(..index).and_then(|before| before.iter().rposition(|part| *part == Part::Free))
+        else {
+            return false;
+        };
+        let line = self.lines[start].clone();
+        let number = self.first + start as u32;
+        let mut open: Vec<(u32, char)> = Vec::new();
+        for (column, c) in line.chars().enumerate() {
+            match c {
+                '[' | '{' => open.push((column as u32 + 1, c)),
+                ']' | '}' => {
+                    open.pop();
+                }
+                _ => {}
+            }
+        }
+        let Some((column, c)) = open.first().copied() else { return false };
+        let closing: String = open.iter().rev().map(|(_, c)| if *c == '[' { ']' } else { '}' }).collect();
+        let mark = Mark { line: number, column, width: 1 };
+        found.add(
+            error(92, mark, format!("`{c}` is not closed")).hint(format!("`{closing}` belongs to its end")),
+        );
+        let end = line[..comment(&line)].trim_end().to_owned();
+        found.mended(number);
+        self.set(number, format!("{end}{closing}"));
+        // Only where what follows is a field of its own is the rest worth reading.
+        parts.get(start + 1) == Some(&Part::Inside)
+            && self.lines.get(start + 1).is_some_and(|next| key_of(next).is_some())
+    }
+
+    /// A quote without its end: the line is closed, and the rest read on.
+    fn open_quote(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
+        found.add(
+            error(92, at, "a quote is not closed")
+                .hint("quotes come in pairs; one inside text: put the other kind around it"),
+        );
+        let line = self.line(at.line).to_owned();
+        let Some((_, rest)) = split(&line, at.column) else { return false };
+        let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else { return false };
+        let next = self.line(at.line + 1).to_owned();
+        found.mended(at.line);
+        self.set(at.line, format!("{}{quote}", line.trim_end()));
+        key_of(&next).is_some()
     }
 
     /// `{seed}/x.pt`, `[0-9]*.png` and `*` at the start of a value.
