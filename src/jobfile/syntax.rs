@@ -5,9 +5,13 @@ use super::fields::{JobFile, RequestSection, WorkSection};
 use super::findings::{Findings, error};
 use super::paths::windows;
 use super::tree::{Document, Mark, SyntaxError, Trouble, build};
+use std::collections::BTreeMap;
 
 /// Mistakes that are mended in one document before the rest is left unread.
 const MENDS: usize = 24;
+
+/// Lines that one mend may change.
+const MENDED_LINES: u32 = 200;
 
 /// One document's lines while they are mended.
 struct Draft {
@@ -151,13 +155,12 @@ impl Draft {
             error(31, mark, format!("line {number}{others} begins with {name} (U+{odd:04X})"))
                 .hint("pasted from a web page? use blanks")
         };
-        let last = lines.last().map_or(*number, |(last, _)| *last);
-        let region = (*number..=last).map(|at| {
-            lines
-                .iter()
-                .find(|(line, _)| *line == at)
-                .map_or_else(|| found.line(at).to_owned(), |(_, new)| new.clone())
-        });
+        // The mend covers the lines between too, and no more than can be looked through.
+        let last = lines.last().map_or(*number, |(last, _)| *last).min(number + MENDED_LINES);
+        let new: BTreeMap<u32, &String> =
+            lines.iter().take_while(|(line, _)| *line <= last).map(|(line, new)| (*line, new)).collect();
+        let region = (*number..=last)
+            .map(|at| new.get(&at).map_or_else(|| found.line(at).to_owned(), |new| (*new).clone()));
         let region = region.collect::<Vec<_>>().join("\n");
         let width = (*number..=last).map(|at| found.line(at).chars().count() + 1).sum::<usize>() - 1;
         found.add(finding.fix_at(Mark { line: *number, column: 1, width: width as u32 }, region));
@@ -488,7 +491,7 @@ fn plain(trouble: &SyntaxError, at: Mark, line: &str) -> super::findings::Findin
         Trouble::Size => error(91, at, "more values than a job file may have"),
         Trouble::Quote => error(92, at, "a quote is not closed").hint("quotes come in pairs"),
         Trouble::Bracket => error(92, at, "a bracket is not closed").hint("`[` needs `]`, `{` needs `}`"),
-        Trouble::Directive => error(92, at, "YAML directives are not used here").hint("delete the line"),
+        Trouble::Directive => error(92, at, "directives are not used here").hint("delete the line"),
         Trouble::Escape => error(61, at, "an escape in double quotes that YAML does not have")
             .hint("single quotes or `run: |`"),
         Trouble::Colon => {
