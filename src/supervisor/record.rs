@@ -443,7 +443,7 @@ fn checksum(payload: &[u8]) -> [u8; 8] {
 impl Record {
     /// With its texts cut so that it fits: an end is never left out for being long.
     fn cut(&self) -> Self {
-        const TEXT: usize = 512;
+        const TEXT: usize = 256;
         let short = |text: &String| text.chars().take(TEXT).collect::<String>();
         match self.clone() {
             Self::Ended(mut ended) => {

@@ -40,6 +40,7 @@ pub(super) struct Running {
     limit_at: Option<Span>,
     exit: Option<WaitStatus>,
     reason: Option<Reason>,
+    told: u32,
     cancels: u32,
     kill_at: Option<Span>,
     kill: Option<Kill>,
@@ -77,6 +78,7 @@ impl Running {
             limit_at: limit.map(|limit| Span(monotonic.0.saturating_add(limit.0))),
             exit: None,
             reason: None,
+            told: 0,
             cancels: 0,
             kill_at: None,
             kill: None,
@@ -153,10 +155,11 @@ impl Running {
         [limit, grace, kill].into_iter().flatten().min()
     }
 
-    /// Told to end it. `false` if it is already ending by itself.
-    pub(super) fn stop(&mut self, stop: &Stopping, now: Span) -> bool {
+    /// Told to end it; how often it was told now. Nothing happens if it is already ending by itself.
+    pub(super) fn stop(&mut self, stop: &Stopping, now: Span) -> u32 {
+        self.told += 1;
         if self.exit.is_some() && self.reason.is_none() {
-            return false;
+            return self.told;
         }
         let (reason, at_once) = match stop {
             Stopping::Cancel { by } => {
@@ -174,7 +177,7 @@ impl Running {
         } else if self.kill_at.is_none() {
             self.warn(now);
         }
-        true
+        self.told
     }
 
     /// For the heartbeat: the highest resident memory so far, and the suspend so far.

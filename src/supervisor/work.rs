@@ -18,6 +18,8 @@ use std::os::unix::net::UnixStream;
 
 /// Between two signs of life.
 const HEARTBEAT: Span = Span::secs(5);
+/// Orders to end a run that are written down.
+const TOLD_BOUND: u32 = 3;
 
 /// One lease's supervisor.
 #[derive(Debug)]
@@ -214,11 +216,10 @@ impl Supervisor {
             self.record(ended_now(spec.task, spec.attempt, end), true);
             self.record(collected_now(spec.task, spec.attempt, Place::of(&spec).write_empty().err()), false);
         }
-        if let Some(Attempt { phase: Phase::Running(_), .. }) = &self.attempt {
+        let Some(Attempt { phase: Phase::Running(running), .. }) = &mut self.attempt else { return };
+        // A record each for the first ones: the journal's room is bounded, a person's patience is not.
+        if running.stop(stop, now) <= TOLD_BOUND {
             self.record(Record::Told { stop: stop.clone(), at: clock::now() }, false);
-        }
-        if let Some(Attempt { phase: Phase::Running(running), .. }) = &mut self.attempt {
-            running.stop(stop, now);
         }
     }
 
