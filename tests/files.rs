@@ -1,4 +1,5 @@
 //! Snapshots, copies, removal and collection over real trees.
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by a panic")]
 
 use overnight::files::{
     SnapshotError, SnapshotLimits, SnapshotReport, SnapshotRequest, collect, collect_main, copy_tree,

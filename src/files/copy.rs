@@ -76,13 +76,7 @@ impl Copier {
                 self.entry((from, &entry.name, &source_path), (to, &entry.name, &target_path))?;
             }
         }
-        self.finish_dir(from, to, to_path)
-    }
-
-    /// Gives a copied directory its mode and times, once nothing more is put into it.
-    pub(super) fn finish_dir(&self, from: &Dir, to: &Dir, to_path: &Path) -> Result<(), FilesError> {
-        let stat = rustix::fs::fstat(from).map_err(FilesError::errno("look at", to_path))?;
-        finish(to, &stat, to_path)
+        finish_dir(from, to, to_path)
     }
 
     /// Copies a file or a link. What has gone meanwhile, or has become something else, is left out.
@@ -124,6 +118,12 @@ impl Copier {
         }
         finish(&target, stat, to.2)
     }
+}
+
+/// Gives a copied directory its mode and times, once nothing more is put into it.
+pub(super) fn finish_dir(from: &Dir, to: &Dir, to_path: &Path) -> Result<(), FilesError> {
+    let stat = rustix::fs::fstat(from).map_err(FilesError::errno("look at", to_path))?;
+    finish(to, &stat, to_path)
 }
 
 /// Copies the bytes; one more than `limit` at most.

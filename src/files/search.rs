@@ -106,7 +106,7 @@ impl Search<'_> {
             return Ok(());
         };
         let entry = tree::Entry { name: name.to_owned(), kind: Kind::of_stat(&stat) };
-        self.entry((&dir, &pattern.prefix), entry, Some(pattern), (found, tree::DEPTH))
+        self.entry((&dir, &pattern.prefix), &entry, Some(pattern), (found, tree::DEPTH))
     }
 
     /// Adds everything.
@@ -145,7 +145,7 @@ impl Search<'_> {
             return Ok(());
         }
         for entry in tree::entries(dir, &self.path.join(at))? {
-            self.entry((dir, at), entry, pattern, (found, depth))?;
+            self.entry((dir, at), &entry, pattern, (found, depth))?;
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Search<'_> {
     fn entry(
         &self,
         (dir, at): (&Dir, &Path),
-        entry: tree::Entry,
+        entry: &tree::Entry,
         pattern: Option<&Pattern<'_>>,
         (found, depth): (&mut Found, usize),
     ) -> Result<(), FilesError> {

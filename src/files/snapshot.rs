@@ -1,6 +1,6 @@
 //! Code snapshots: a private copy of a directory, without what its ignore files leave out.
 
-use super::copy::Copier;
+use super::copy::{Copier, finish_dir};
 use super::error::{FilesError, SnapshotError};
 use super::plan::{Limits, Node, Plan};
 use super::remove::remove_tree;
@@ -97,7 +97,7 @@ fn copy_nodes(
                 let Some(source) = tree::optional(tree::open_dir(from, name), &from_path)? else { continue };
                 let target = tree::make_dir(to, name, &to_path)?;
                 copy_nodes(copier, (&source, &from_path), (&target, &to_path), children)?;
-                copier.finish_dir(&source, &target, &to_path)?;
+                finish_dir(&source, &target, &to_path)?;
             }
             Node::File { name } | Node::Link { name } => {
                 copier.entry((from, name, &from_path), (to, name, &to_path))?;

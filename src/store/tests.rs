@@ -5,7 +5,7 @@ use crate::model::{Event, EventRecord, JobId, Now};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn paused(seq: u64) -> Batch {
     let event = Event::JobPaused { job: JobId(seq), by: "ana".to_owned() };

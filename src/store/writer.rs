@@ -91,7 +91,9 @@ impl Writer {
         match result {
             Ok(()) => {
                 self.last_seq = last;
-                dones.into_iter().for_each(|done| done(Ok(())));
+                for done in dones {
+                    done(Ok(()));
+                }
             }
             Err(error) => {
                 // What a failed sync left on disk is not known: nothing goes through this handle any more.
@@ -100,7 +102,9 @@ impl Writer {
                 if let Some(first) = dones.next() {
                     first(Err(error));
                 }
-                dones.for_each(|done| done(Err(self.needs_reopen())));
+                for done in dones {
+                    done(Err(self.needs_reopen()));
+                }
             }
         }
     }
