@@ -135,16 +135,12 @@ impl Client {
     pub fn connect(paths: &Paths, timeout: Duration) -> Result<Self, ClientError> {
         let path = paths.socket();
         let stream = open(paths, &path, timeout)?;
-        let io = |doing| {
-            let path = path.clone();
-            move |source: std::io::Error| ClientError::Io { doing, path, source }
-        };
-        let peer = socket_peercred(&stream).map_err(|error| io("look who serves")(error.into()))?;
-        let uid = peer.uid.as_raw();
-        if uid != rustix::process::geteuid().as_raw() {
-            return Err(ClientError::NotYours { path, uid });
-        }
-        let reading = stream.try_clone().map_err(io("use"))?;
+        check_peer(&stream, &path)?;
+        let reading = stream.try_clone().map_err(|source| ClientError::Io {
+            doing: "use",
+            path: path.clone(),
+            source,
+        })?;
         let mut client = Self {
             reader: Reader { stream: BufReader::new(reading), partial: Vec::new(), path: path.clone() },
             writer: Writer { stream, path },
@@ -172,7 +168,7 @@ impl Client {
             Ok(Some(ServerMessage::Hello(theirs))) => Err(ClientError::Version {
                 ours: PROTOCOL,
                 theirs: theirs.protocol,
-                remedy: "end it with the program it was started from, or `kill` its process (jobs go on), and start again",
+                remedy: "`overnight stop` ends it (jobs go on); then start it again",
             }),
             Ok(Some(other)) => Err(ClientError::OutOfTurn { got: word(&other), due: "its hello" }),
             Ok(None) => Err(not_answering(paths)),
@@ -309,6 +305,51 @@ const fn word(message: &ServerMessage) -> &'static str {
     }
 }
 
+/// Ends a scheduler of whatever version: a hello is not needed for that, and jobs go on. Returns when it is gone.
+pub fn end_scheduler(paths: &Paths, timeout: Duration) -> Result<(), ClientError> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+    let path = paths.socket();
+    let stream = open(paths, &path, timeout)?;
+    let peer = check_peer(&stream, &path)?;
+    let io = |doing: &'static str, errno: rustix::io::Errno| ClientError::Io {
+        doing,
+        path: path.clone(),
+        source: errno.into(),
+    };
+    let process = match pidfd_open(peer, PidfdFlags::empty()) {
+        Ok(process) => process,
+        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        Err(errno) => return Err(io("end the server of", errno)),
+    };
+    // The number was still the server's when the descriptor was made, if its end of the connection is open after that.
+    let mut ends = [PollFd::new(&stream, PollFlags::HUP)];
+    poll(&mut ends, Some(&Timespec::default())).map_err(|errno| io("look at", errno))?;
+    if ends[0].revents().contains(PollFlags::HUP) {
+        return Ok(());
+    }
+    pidfd_send_signal(&process, Signal::TERM).map_err(|errno| io("end the server of", errno))?;
+    let limit = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+    match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit)) {
+        Ok(0) => Err(not_answering(paths)),
+        Ok(_) => Ok(()),
+        Err(errno) => Err(io("wait for the server of", errno)),
+    }
+}
+
+/// The process that serves the socket, if it is ours.
+fn check_peer(stream: &UnixStream, path: &Path) -> Result<rustix::process::Pid, ClientError> {
+    let peer = socket_peercred(stream).map_err(|errno| ClientError::Io {
+        doing: "look who serves",
+        path: path.to_owned(),
+        source: errno.into(),
+    })?;
+    if peer.uid != rustix::process::geteuid() {
+        return Err(ClientError::NotYours { path: path.to_owned(), uid: peer.uid.as_raw() });
+    }
+    Ok(peer.pid)
+}
+
 /// Connects; a full backlog counts as no answer, not as a reason to hang.
 fn open(paths: &Paths, path: &Path, timeout: Duration) -> Result<UnixStream, ClientError> {
     use rustix::io::Errno;
@@ -344,30 +385,44 @@ fn address(paths: &Paths, path: &Path) -> rustix::io::Result<(SocketAddrUnix, Op
 /// Nobody listens: either there is no scheduler, or one holds the lock and has no socket.
 fn nobody(paths: &Paths) -> ClientError {
     let state = paths.state.clone();
-    match lock_holder(&paths.store()) {
-        Some(pid) => ClientError::NotAnswering { state, holder: Some(pid) },
-        None => ClientError::NoScheduler { state },
+    match lock(&paths.store()) {
+        Lock::Held(holder) => ClientError::NotAnswering { state, holder },
+        Lock::Free => ClientError::NoScheduler { state },
     }
 }
 
 fn not_answering(paths: &Paths) -> ClientError {
-    ClientError::NotAnswering { state: paths.state.clone(), holder: lock_holder(&paths.store()) }
+    let holder = match lock(&paths.store()) {
+        Lock::Held(holder) => holder,
+        Lock::Free => None,
+    };
+    ClientError::NotAnswering { state: paths.state.clone(), holder }
+}
+
+/// Whether somebody holds a lock on a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Nobody does, as far as this process can see.
+    Free,
+    /// Somebody does; the process, if the system tells.
+    Held(Option<u32>),
 }
 
 /// Who holds a lock on this file, as the kernel lists it. Looking takes no lock, so it never disturbs a start.
-pub fn lock_holder(file: &Path) -> Option<u32> {
-    let inode = std::fs::metadata(file).ok()?;
+pub fn lock(file: &Path) -> Lock {
+    let Ok(inode) = std::fs::metadata(file) else { return Lock::Free };
     let device = inode.dev();
     let wanted = format!("{:02x}:{:02x}:{}", libc::major(device), libc::minor(device), inode.ino());
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|line| {
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let holder = locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         match fields.as_slice() {
             // A waiter's line has an arrow in second place.
-            [_, _, _, _, pid, id, ..] if *id == wanted => pid.parse().ok(),
+            [_, _, _, _, pid, id, ..] if *id == wanted => Some(pid.parse().ok()),
             _ => None,
         }
-    })
+    });
+    holder.map_or(Lock::Free, Lock::Held)
 }
 
 #[cfg(test)]

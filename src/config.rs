@@ -12,7 +12,7 @@ pub use file::{
     Config, Defaults, EnvironmentConfig, GpuSource, KeepConfig, LimitsConfig, NotifyConfig, OutsideConfig,
     Rates, UiConfig, UntilDone,
 };
-pub use login::{capture_login_path, default_login_path};
+pub use login::{capture_login_path, default_login_path, work_environment};
 pub use reference::markdown;
 
 use std::path::{Path, PathBuf};

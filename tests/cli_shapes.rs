@@ -1,6 +1,8 @@
 //! The command line from outside: the JSON documents against fixtures, the exit codes, and the verbs against a small
 //! scheduler of the test's own that speaks the protocol on a real socket.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its own set-up fails")]
+
 #[path = "cli_shapes/fixtures.rs"]
 mod fixtures;
 #[path = "cli_shapes/scheduler.rs"]
@@ -10,7 +12,9 @@ use fixtures::{GENERATION, NOW, detail, gpus, meter, row, zone};
 use overnight::cli::{self, CliError, Exit, Invocation, Io, Setup};
 use overnight::config::{Config, Environment, Paths};
 use overnight::model::{Cursor, Failure, JobId, Outcome, Span};
-use overnight::protocol::{Command, MeterBy, Query, Reply, Request, ServerMessage, SubmittedJob, json};
+use overnight::protocol::{
+    Command, Diagnostic, MeterBy, Query, Reply, Request, ServerMessage, Severity, SubmittedJob, json,
+};
 use scheduler::{answer, reply, update};
 use std::path::Path;
 use std::time::Duration;
@@ -186,7 +190,7 @@ fn ten_thousand_rows_are_printed_at_once() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut io = Io { out: &mut out, err: &mut err, width: Some(80), colour: true };
         cli::job_table(&rows, &NOW, &zone(), &mut io).unwrap();
-        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 10_001);
+        assert_eq!(String::from_utf8(out).unwrap().lines().count(), 10_001);
     }));
     let zone = zone();
     let document = best_of(Box::new(|| drop(serde_json::to_vec(&json::ls(&rows, &NOW, &zone)).unwrap())));
@@ -348,6 +352,83 @@ fn what_the_inbox_cannot_carry_is_refused_instead_of_lost() {
     let said = run(&setup, &["submit", folder.path().join("none.yaml").to_str().unwrap()]);
     assert_eq!(said.exit, Exit::Failed);
     assert!(said.err.contains("none.yaml"), "{}", said.err);
+}
+
+#[test]
+fn check_says_everything_that_is_wrong_and_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(folder.path());
+    let (good, bad) = (folder.path().join("good.yaml"), folder.path().join("bad.yaml"));
+    std::fs::write(&good, JOB_FILE).unwrap();
+    std::fs::write(&bad, JOB_FILE.replace("for: 5m", "for: 5, gpu_count: 2")).unwrap();
+    let said = run(&setup, &["check", good.to_str().unwrap(), bad.to_str().unwrap()]);
+    assert_eq!(said.exit, Exit::Failed);
+    assert!(said.out.contains("good.yaml: ok: good, not checked against a pool"), "{}", said.out);
+    assert!(
+        said.out.contains("gpu_count") && said.out.contains("5 what?") && said.out.contains('^'),
+        "{}",
+        said.out
+    );
+    // The same findings keep it out of the inbox.
+    let submitted = run(&setup, &["submit", bad.to_str().unwrap()]);
+    assert_eq!(submitted.exit, Exit::Failed);
+    assert!(submitted.out.contains("gpu_count"));
+    assert!(!setup.paths.inbox().exists());
+    let dry = run(&setup, &["submit", "--dry-run", good.to_str().unwrap()]);
+    assert_eq!((dry.exit, setup.paths.inbox().exists()), (Exit::Ok, false));
+    let schema: serde_json::Value = serde_json::from_str(&run(&setup, &["check", "--schema"]).out).unwrap();
+    assert!(schema["properties"]["request"].is_object(), "{schema}");
+}
+
+#[test]
+fn every_template_is_a_job_file_without_mistakes() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(folder.path());
+    for kind in ["training", "inference", "processing", "simulation", "other"] {
+        let template = run(&setup, &["new", kind]).out;
+        let file = folder.path().join(format!("{kind}.yaml"));
+        std::fs::write(&file, template).unwrap();
+        let said = run(&setup, &["check", file.to_str().unwrap()]);
+        assert_eq!(said.exit, Exit::Ok, "{kind}: {}", said.out);
+    }
+}
+
+#[test]
+fn a_refused_submission_is_shown_with_its_findings() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(folder.path());
+    let file = folder.path().join("big.yaml");
+    std::fs::write(&file, JOB_FILE).unwrap();
+    let server = answer(&setup.paths, 2, |request| match request {
+        Request::Command(Command::Submit(file)) => {
+            assert_eq!(file.overrides.gpus, Some(16));
+            let finding = Diagnostic {
+                severity: Severity::Error,
+                code: 60,
+                message: "this pool has 4 GPUs".into(),
+                file: file.shown.clone(),
+                line: 3,
+                column: 17,
+                width: 1,
+                source: Some("request: {gpus: 16, for: 5m}".into()),
+                label: None,
+                hint: None,
+                known: Vec::new(),
+                fix: None,
+            };
+            reply(Reply::Invalid { diagnostics: vec![finding] })
+        }
+        Request::Command(Command::Check(_)) => {
+            reply(Reply::Unavailable { message: "the disk is full".into() })
+        }
+        other => panic!("{other:?}"),
+    });
+    let said = run(&setup, &["submit", "--gpus", "16", file.to_str().unwrap()]);
+    assert_eq!(said.exit, Exit::Failed);
+    assert!(said.out.contains("this pool has 4 GPUs") && said.out.contains(":3:17"), "{}", said.out);
+    let said = run(&setup, &["check", file.to_str().unwrap()]);
+    assert_eq!((said.exit, said.err.as_str()), (Exit::Failed, "the disk is full\n"));
+    server.join().unwrap();
 }
 
 #[test]

@@ -3,8 +3,13 @@
 use super::args::CancelArgs;
 use super::session::Session;
 use super::{CliError, Exit, Io, Setup};
+use crate::client::{self, ClientError};
 use crate::model::{Generation, JobId, Priority, Span};
 use crate::protocol::{Command, GpuSelect, Place};
+use std::time::Duration;
+
+/// How long a scheduler may take to end.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn cancel(args: &CancelArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
     let undo = args.undo.unwrap_or(Span(0));
@@ -63,7 +68,15 @@ pub(super) fn clear(gpus: &[GpuSelect], setup: &Setup, io: &mut Io<'_>) -> Resul
 }
 
 pub(super) fn stop(setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
-    let message = Session::open(setup)?.command(Command::Stop)?;
+    let message = match Session::open(setup) {
+        Ok(mut session) => session.command(Command::Stop)?,
+        // It cannot be spoken to; that must not keep it from being replaced.
+        Err(CliError::Client(ClientError::Version { .. })) => {
+            client::end_scheduler(&setup.paths, PATIENCE)?;
+            "the scheduler of the other version has ended; jobs go on".to_owned()
+        }
+        Err(error) => return Err(error),
+    };
     io.line(&message)?;
     Ok(Exit::Ok)
 }

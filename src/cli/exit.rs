@@ -94,6 +94,9 @@ pub fn of(error: &CliError) -> Exit {
         CliError::Client(error) => match error {
             ClientError::NoScheduler { .. } | ClientError::Closed => Exit::NoScheduler,
             ClientError::NotYours { .. } => Exit::State,
+            ClientError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                Exit::State
+            }
             ClientError::NotAnswering { .. }
             | ClientError::Version { .. }
             | ClientError::Unreadable { .. }
@@ -122,6 +125,7 @@ const fn remedy(error: &CliError) -> Option<&'static str> {
         CliError::Client(ClientError::NotAnswering { .. }) => Some(
             "do not start a second one; look at scheduler.log in the state directory, or end that process (jobs go on)",
         ),
+        CliError::Client(ClientError::Closed) => Some("jobs go on without it; start one and ask again"),
         _ => None,
     }
 }

@@ -157,7 +157,7 @@ impl<'a> Table<'a> {
     fn shrink(&mut self, width: usize) {
         let all = self.widths.iter().sum::<usize>() + 2 * (self.columns.len() - 1);
         let mut over = all.saturating_sub(width);
-        for wide in [20, 0] {
+        for wide in [20, 14, 0] {
             for (column, (_, fit)) in self.columns.iter().enumerate().rev() {
                 let least = match fit {
                     Fit::Left | Fit::Right => continue,

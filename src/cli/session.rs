@@ -4,6 +4,7 @@ use super::{CliError, Setup};
 use crate::client::Client;
 use crate::model::{Generation, JobId};
 use crate::protocol::{Command, JobDetail, Query, Reply, Request, Update};
+use jiff::tz::TimeZone;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -14,11 +15,12 @@ const EVERY_MS: u64 = 200;
 
 pub(super) struct Session {
     client: Client,
+    zone: TimeZone,
 }
 
 impl Session {
     pub(super) fn open(setup: &Setup) -> Result<Self, CliError> {
-        Ok(Self { client: Client::connect(&setup.paths, GREETING)? })
+        Ok(Self { client: Client::connect(&setup.paths, GREETING)?, zone: setup.zone.clone() })
     }
 
     /// An answer; a refusal in any form is an error with the scheduler's words.
@@ -35,10 +37,15 @@ impl Session {
         self.ask(Request::Query(query))
     }
 
-    /// Does it, and says what was done in the scheduler's words.
+    /// Does it, and says what was done in the scheduler's words. A retry is answered like a submission.
     pub(super) fn command(&mut self, command: Command) -> Result<String, CliError> {
         match self.ask(Request::Command(command))? {
             Reply::Ok { message } => Ok(message),
+            Reply::Submitted { jobs, .. } => {
+                let lines: Vec<String> =
+                    jobs.iter().map(|job| super::submit::fate(job, &self.zone)).collect();
+                Ok(lines.join("; "))
+            }
             _ => Err(CliError::Answer),
         }
     }

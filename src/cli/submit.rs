@@ -7,6 +7,7 @@ use super::{CliError, Exit, Io, Setup, drop_file, follow, when};
 use crate::client::ClientError;
 use crate::model::JobId;
 use crate::protocol::{Command, Overrides, Reply, Request, SubmittedJob};
+use jiff::tz::TimeZone;
 
 impl OverrideArgs {
     fn overrides(&self) -> Overrides {
@@ -44,7 +45,7 @@ pub(super) fn submit(args: &SubmitArgs, setup: &Setup, io: &mut Io<'_>) -> Resul
             Ok(Reply::Submitted { jobs, diagnostics }) => {
                 print_findings(&diagnostics, io)?;
                 for job in &jobs {
-                    io.line(&fate(job, setup))?;
+                    io.line(&fate(job, &setup.zone))?;
                 }
                 accepted.extend(jobs.iter().filter_map(|job| job.id));
             }
@@ -119,7 +120,7 @@ fn checked(
         return Ok(Exit::Failed);
     }
     for job in jobs {
-        io.line(&format!("{shown}: ok: {}", fate(job, setup)))?;
+        io.line(&format!("{shown}: ok: {}", fate(job, &setup.zone)))?;
     }
     Ok(Exit::Ok)
 }
@@ -194,9 +195,9 @@ fn without_scheduler(
 }
 
 /// What becomes of a job, in one line: `17 retrain: place 3, starts about 14:20: needs 8 free`.
-fn fate(job: &SubmittedJob, setup: &Setup) -> String {
+pub(super) fn fate(job: &SubmittedJob, zone: &TimeZone) -> String {
     let now = crate::clock::wall_ms();
-    let time = |at: i64| when::text(at, now, &setup.zone);
+    let time = |at: i64| when::text(at, now, zone);
     let mut parts = vec![match (job.place, job.id) {
         (Some(place), Some(_)) => format!("place {place}"),
         (Some(place), None) => format!("would be place {place}"),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::protocol::{Command, Query};
 use std::os::unix::net::UnixListener;
+use std::process::{Command as Process, Stdio};
 use std::thread::JoinHandle;
 
 /// Long enough for a loaded machine, and only waited for where something is wrong.
@@ -184,4 +185,46 @@ fn a_message_that_comes_in_pieces_survives_a_wait_that_times_out() {
     assert!(matches!(message, Some(ServerMessage::Update(update)) if update.revision.0 == 5));
     writer.close();
     server.join().unwrap();
+}
+
+/// Where the process below listens.
+const STATE: &str = "OVERNIGHT_TEST_STATE";
+
+/// Not a test: the process that the test below starts, a scheduler of another version.
+#[test]
+#[ignore = "the other process of the test below"]
+fn a_scheduler_of_another_version() {
+    let Some(state) = std::env::var_os(STATE) else { return };
+    let listener = UnixListener::bind(Path::new(&state).join("overnight.sock")).unwrap();
+    println!("\nlistening");
+    for stream in listener.incoming() {
+        let mut stream = BufReader::new(stream.unwrap());
+        let mut text = String::new();
+        if stream.read_line(&mut text).unwrap() > 0 {
+            stream.get_mut().write_all(&hello(PROTOCOL + 1)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_scheduler_of_another_version_can_be_ended() {
+    let (_folder, paths) = folders();
+    let mut other = Process::new(std::env::current_exe().unwrap())
+        .args(["--exact", "client::tests::a_scheduler_of_another_version", "--ignored", "--nocapture"])
+        .env(STATE, &paths.state)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "listening"));
+    assert!(matches!(Client::connect(&paths, TIMEOUT), Err(ClientError::Version { .. })));
+    let ended = end_scheduler(&paths, TIMEOUT);
+    // Whatever came of it, the process does not outlive the test.
+    let _ = other.kill();
+    let status = other.wait().unwrap();
+    ended.unwrap();
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    assert_eq!(signal, Some(libc::SIGTERM), "{status}");
+    assert!(matches!(end_scheduler(&paths, SHORT), Err(ClientError::NoScheduler { .. })));
 }

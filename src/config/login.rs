@@ -20,6 +20,18 @@ const END: &str = "=overnight-end=";
 /// More than any environment.
 const MOST_BYTES: usize = 1 << 22;
 
+/// What dropped jobs run with: the captured environment, and what the config says instead.
+pub fn work_environment(
+    paths: &Paths,
+    config: &super::Config,
+    environment: &Environment,
+) -> BTreeMap<String, String> {
+    let mut all = capture_login_path(paths, environment);
+    let set = [("PATH", &config.environment.path), ("LANG", &config.environment.lang)];
+    all.extend(set.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
+    all
+}
+
 /// The kept environment; captures and keeps it if there is none yet. Never fails: what cannot be learnt is defaulted.
 pub fn capture_login_path(paths: &Paths, environment: &Environment) -> BTreeMap<String, String> {
     let file = paths.state.join("environment.json");

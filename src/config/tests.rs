@@ -164,6 +164,9 @@ fn the_login_shells_path_is_captured_once() {
     assert_eq!(captured["LC_TIME"], "C");
     let kept = Environment { shell: "/nonexistent".into(), ..environment };
     assert_eq!(capture_login_path(&paths, &kept), captured);
+    let config = parse("environment.path = \"/only\"").unwrap();
+    let with = work_environment(&paths, &config, &kept);
+    assert_eq!((with["PATH"].as_str(), with["LC_TIME"].as_str()), ("/only", "C"));
 }
 
 #[test]
