@@ -17,3 +17,4 @@ pub mod gpu;
 pub mod model;
 pub mod protocol;
 pub mod sched;
+pub mod tui;
