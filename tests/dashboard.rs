@@ -19,9 +19,7 @@ fn screen(ui: &Ui, snap: &Snapshot, theme: &Theme, (width, height): (u16, u16)) 
 
 fn rows(buf: &Buffer) -> Vec<String> {
     let area = *buf.area();
-    (0..area.height)
-        .map(|y| (0..area.width).map(|x| buf[(x, y)].symbol()).collect::<String>())
-        .collect()
+    (0..area.height).map(|y| (0..area.width).map(|x| buf[(x, y)].symbol()).collect::<String>()).collect()
 }
 
 fn text(buf: &Buffer) -> String {

@@ -52,9 +52,8 @@ pub(super) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) -> Option<
     };
     let reason = match (action, state) {
         (Action::Retry, _) if row.state != Cursor::Done => "it has not ended",
-        (Action::Retry, _) => return None,
         (Action::Cancel, _) if row.state == Cursor::Done => "it has ended",
-        (Action::Cancel, _) => return None,
+        (Action::Retry | Action::Cancel, _) => return None,
         (Action::Pause, Some("already running")) => {
             return Some("running jobs cannot be paused; x cancels".to_owned());
         }

@@ -173,7 +173,7 @@ impl<'a> Canvas<'a> {
         }
         let top = Rect { x: area.x + 1, width: area.width - 2, height: 1, ..area };
         if !title.is_empty() && top.width > 6 {
-            let mut x = self.put(top.x + 1, top.y, 2, if focus { "> " } else { "  " }, style);
+            let mut x = self.put(top.x + 1, top.y, 2, if focus { "> " } else { " " }, style);
             let limit = top.right() - 1;
             for (text, role) in title {
                 let mut look = self.theme.style(*role);

@@ -51,7 +51,6 @@ impl Depth {
     pub fn map(self, colour: Color) -> Color {
         match (self, colour) {
             (_, Color::Reset) | (Self::Mono, _) => Color::Reset,
-            (Self::True, colour) => colour,
             (Self::C256, Color::Rgb(r, g, b)) => Color::Indexed(nearest([r, g, b], 16..=255)),
             (Self::C16, Color::Rgb(r, g, b)) => sixteen(nearest([r, g, b], 0..=15)),
             (Self::C16, Color::Indexed(i)) if i > 15 => sixteen(nearest(xterm(i), 0..=15)),
@@ -180,12 +179,12 @@ fn linear(channel: u8) -> f64 {
 }
 
 /// CIELAB under D65: equal distances look about equally different.
-fn lab([r, g, b]: [u8; 3]) -> [f64; 3] {
-    let (r, g, b) = (linear(r), linear(g), linear(b));
-    let f = |t: f64| if t > 0.008_856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
-    let x = f((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047);
-    let y = f(0.2126 * r + 0.7152 * g + 0.0722 * b);
-    let z = f((0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883);
+fn lab(rgb: [u8; 3]) -> [f64; 3] {
+    let [red, green, blue] = rgb.map(linear);
+    let curve = |t: f64| if t > 0.008_856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
+    let x = curve((0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.95047);
+    let y = curve(0.2126 * red + 0.7152 * green + 0.0722 * blue);
+    let z = curve((0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.08883);
     [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
 }
 

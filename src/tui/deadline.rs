@@ -13,7 +13,7 @@ pub fn next_deadline(ui: &Ui, snap: &Snapshot, now: &Now, tick_ms: u64) -> Optio
     let runs = snap.jobs.iter().any(|row| row.state != Cursor::Queued);
     let counts_down = snap.jobs.iter().any(|row| pending::undoable(row, now));
     let waits = !snap.jobs.is_empty();
-    let lost = matches!(ui.connection, Connection::Lost { ref retry_in, .. } if retry_in.0 > 0 && ui.known);
+    let lost = matches!(ui.connection, Connection::Lost { ref retry_in, .. } if retry_in.0 > 0);
     let stale = matches!(ui.connection, Connection::Stale { .. });
     let at = |boot_ms: u64| boot_ms.saturating_sub(now.boottime_ms).max(1);
     [

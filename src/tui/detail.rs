@@ -118,7 +118,7 @@ fn events(v: &View<'_>, detail: &JobDetail) -> Vec<(String, Role)> {
         }
         match &attempt.verdict {
             Some(Verdict::Clean) => {
-                out.push(("  released: its devices were proven free".to_owned(), Role::Text))
+                out.push(("  released: its devices were proven free".to_owned(), Role::Text));
             }
             Some(verdict) => out.push((format!("  released: {verdict:?}"), Role::ToastWarn)),
             None if attempt.ended.is_some() => out.push(("  release: being proven".to_owned(), Role::Dim)),

@@ -38,11 +38,13 @@ pub(super) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
 /// No snapshot has arrived.
 fn unknown(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     match &v.ui.connection {
-        Connection::Lost { why, .. } => {
+        Connection::Lost { why, .. } if v.ui.retry_at > 0 => {
             c.text(area, 0, why, Role::ToastError);
             c.text(area, 1, "It is tried again by itself.  q quits.", Role::Dim);
         }
-        Connection::Live | Connection::Stale { .. } => c.text(area, 0, "Asking the scheduler.", Role::Dim),
+        Connection::Live | Connection::Stale { .. } | Connection::Lost { .. } => {
+            c.text(area, 0, "Asking the scheduler.", Role::Dim);
+        }
     }
 }
 

@@ -33,7 +33,7 @@ fn word(v: &View<'_>, gpu: &GpuRow) -> Option<(&'static str, Role)> {
         DeviceState::Draining { .. } => Some(("drain", Role::Rel)),
         DeviceState::Quarantined(_) => Some(("!quar", Role::Fail)),
         DeviceState::Outside { .. } => Some(("other", Role::ToastWarn)),
-        DeviceState::Closed { .. } => Some(("closed", Role::Paused)),
+        DeviceState::Closed { .. } => Some(("close", Role::Paused)),
         DeviceState::Gone { .. } => Some(("!gone", Role::Fail)),
         DeviceState::Unknown { .. } => Some(("n/a", Role::ToastWarn)),
     }
@@ -45,18 +45,20 @@ fn job<'a>(v: &'a View<'_>, gpu: &GpuRow) -> Option<&'a JobRow> {
 }
 
 /// Who has a device, in words.
-fn label(v: &View<'_>, gpu: &GpuRow, with_name: bool) -> (String, Role) {
+fn label(v: &View<'_>, gpu: &GpuRow, name_within: Option<usize>) -> (String, Role) {
     let detail = || gpu.detail.clone();
     match &gpu.state {
         DeviceState::Free => ("free".to_owned(), Role::Dim),
         DeviceState::Held { .. } => {
             let more = if gpu.jobs.len() > 1 { format!(" +{}", gpu.jobs.len() - 1) } else { String::new() };
-            match job(v, gpu) {
-                Some(row) if with_name => {
-                    (format!("#{} {:<4} {}{more}", row.id, row.user, row.name), Role::Text)
+            match (job(v, gpu), name_within) {
+                (Some(row), Some(columns)) => {
+                    let who = format!("#{} {:<4} ", row.id, row.user);
+                    let name = cut_middle(&row.name, columns.saturating_sub(width(&who) + more.len()));
+                    (format!("{who}{name}{more}"), Role::Text)
                 }
-                Some(row) => (format!("#{} {}{more}", row.id, row.user), Role::Text),
-                None => {
+                (Some(row), None) => (format!("#{} {}{more}", row.id, row.user), Role::Text),
+                (None, _) => {
                     (gpu.jobs.first().map_or_else(|| "held".to_owned(), |id| format!("#{id}")), Role::Text)
                 }
             }
@@ -84,13 +86,16 @@ fn load(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, at: (u16, u16), bar: u16
         gpu.utilisation.filter(|_| word.is_none() || matches!(gpu.state, DeviceState::Outside { .. }));
     let x = c.bar(x, y, bar, percent.unwrap_or(0));
     let (text, role) = match (word, percent) {
-        (Some((word, role)), _) => (format!(" {}", left(word, 6)), role),
-        (None, Some(percent)) => (right(&format!("{percent}%"), 5), Role::Text),
-        (None, None) => (right("n/a", 5), Role::Dim),
+        (Some((word, role)), _) => (format!(" {}", left(word, 5)), role),
+        (None, Some(percent)) => (right(&format!("{percent}%"), 4), Role::Text),
+        (None, None) => (right("n/a", 4), Role::Dim),
     };
     let style = c.theme.style(role);
     c.put(x, y, 7, &text, style)
 }
+
+/// Columns from the end of the bar to the end of the memory figures.
+const MEMORY_ENDS: u16 = 13;
 
 /// One device in half a line.
 fn cell(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect) {
@@ -102,7 +107,7 @@ fn cell(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect) {
     if !quiet {
         x = c.put(x, area.y, 9, &format!(" {}", right(&memory(gpu), 7)), text);
     }
-    let (label, role) = label(v, gpu, false);
+    let (label, role) = label(v, gpu, None);
     let room = area.right().saturating_sub(x + 1);
     let style = c.theme.style(role);
     c.put(x + 1, area.y, room, &cut_middle(&label, usize::from(room)), style);
@@ -185,35 +190,35 @@ pub(super) fn list(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
         return;
     }
     let top = v.top(super::Pane::Gpus, usize::from(area.height), v.snap.gpus.len());
-    for (row, (at, gpu)) in v.snap.gpus.iter().enumerate().skip(top).take(area.height.into()).enumerate() {
+    for (row, gpu) in v.snap.gpus.iter().skip(top).take(area.height.into()).enumerate() {
         let row = row as u16;
-        let _place = at;
-        line(c, v, gpu, area, row, true);
+        line(c, v, gpu, area, row);
         if focus && v.ui.gpu.as_ref() == Some(&gpu.uuid) {
             c.cursor_row(area, row);
         }
     }
 }
 
-fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect, row: u16, with_name: bool) {
+fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect, row: u16) {
     let y = area.y + row;
     let text = c.theme.style(Role::Text);
     let index = left(&gpu.index.to_string(), if v.snap.gpus.len() > 10 { 3 } else { 2 });
-    let x = c.pieces(area, row, &[(&index, Role::Title)]);
-    let mut x = load(c, v, gpu, (x, y), 22);
+    let start = c.pieces(area, row, &[(&index, Role::Title)]);
+    let mut x = load(c, v, gpu, (start, y), 22);
     let room = |x: u16| area.right().saturating_sub(x);
     if word(v, gpu).is_none_or(|(word, _)| word == "rent" || word == "drain") {
         let watts = gpu.power_w.map_or_else(|| "n/a".to_owned(), |watts| format!("{watts}W"));
-        x = c.put(x, y, room(x), &right(&memory(gpu), 8), text);
+        let columns = usize::from((start + 22 + MEMORY_ENDS).saturating_sub(x));
+        x = c.put(x, y, room(x), &right(&memory(gpu), columns), text);
         let (degrees, role) = temperature(c, gpu);
         let style = c.theme.style(role);
         x = c.put(x, y, room(x), &right(&degrees, 4), style);
         x = c.put(x, y, room(x), &format!(" {}", right(&watts, 4)), text);
     }
     x = c.put(x, y, room(x), "  ", text);
-    let (label, role) = label(v, gpu, with_name);
+    let (label, role) = label(v, gpu, Some(usize::from(room(x))));
     let style = c.theme.style(role);
-    c.put(x, y, room(x), &cut_middle(&label, usize::from(room(x))), style);
+    c.put(x, y, room(x), &label, style);
 }
 
 fn temperature(c: &Canvas<'_>, gpu: &GpuRow) -> (String, Role) {

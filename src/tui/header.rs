@@ -61,7 +61,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind) {
     if meter.today_failed + meter.today_lost > 0 {
         bad = format!(" {} fail", meter.today_failed);
         if meter.today_lost > 0 {
-            bad.push_str(&format!(" {} lost", meter.today_lost));
+            bad = format!("{bad} {} lost", meter.today_lost);
         }
     }
     if kind == Kind::Three {
@@ -87,6 +87,7 @@ fn connection(ui: &Ui, kind: Kind) -> (String, Role) {
     match &ui.connection {
         Connection::Live => ("LIVE".to_owned(), Role::Title),
         Connection::Stale { age } => (format!("STALE {} s", age.as_secs()), Role::ToastWarn),
+        Connection::Lost { .. } if ui.retry_at == 0 => ("connecting".to_owned(), Role::Dim),
         Connection::Lost { retry_in, .. } if kind == Kind::Compact || retry_in.0 == 0 => {
             ("NO DAEMON".to_owned(), Role::ToastError)
         }

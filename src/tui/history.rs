@@ -66,13 +66,13 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, usize,
             .map_or_else(|| "-".to_owned(), |from| duration(between(from, row.ended_at.unwrap_or(from))));
         let peak = row.peak_memory.map_or_else(|| "n/a".to_owned(), |bytes| bytes.to_string());
         let load = row.mean_utilisation.map_or_else(|| "n/a".to_owned(), |load| format!("{load}%"));
-        rest.push_str(&format!(
-            "{}{}{}{}",
+        rest = format!(
+            "{rest}{}{}{}{}",
             right(&duration(waited), 7),
             right(&ran, 7),
             right(&peak, 10),
             right(&load, 5)
-        ));
+        );
     }
     let name = format!("  {}", cut_middle(&row.name, name));
     c.pieces(area, at, &[(&first, Role::Text), (&word, role), (&rest, Role::Text), (&name, Role::Text)]);

@@ -132,7 +132,7 @@ use Key::{After, Char, Code, Ctrl};
 use KeyCode as K;
 
 /// Everywhere but in a text field, a dialog and the help.
-static ALL: &[Binding] = &[
+const ALL: &[Binding] = &[
     row(&[Char('?'), Char('h'), Code(K::F(1))], Action::Help, "? h F1", "keys of this screen", "help"),
     row(&[Char('q'), Code(K::F(10))], Action::Back, "q F10", "back; quit at the root. Jobs go on", "quit"),
     row(&[Code(K::Esc)], Action::Escape, "Esc", "close, then clear message and filter; never quits", ""),
@@ -142,7 +142,7 @@ static ALL: &[Binding] = &[
     row(&[Char('3')], Action::Show(super::Screen::Meter), "3", "Meter", ""),
     row(&[Char('4')], Action::Show(super::Screen::History), "4", "History", ""),
     row(&[Char('5')], Action::Show(super::Screen::Inbox), "5", "Inbox", ""),
-    row(&[Code(K::Tab)], Action::NextPane, "Tab", "next pane, tab or screen", ""),
+    row(&[Code(K::Tab)], Action::NextPane, "Tab", "next pane, tab or screen", "pane"),
     row(&[Code(K::BackTab)], Action::PreviousPane, "Shift-Tab", "the one before", ""),
     row(&[Char('u')], Action::Undo, "u", "undo the newest cancel or move", ""),
     row(&[Char('p'), Char('Z')], Action::Freeze, "p Z", "freeze the display, and let it go on", ""),
@@ -152,7 +152,7 @@ static ALL: &[Binding] = &[
 ];
 
 /// Everything that scrolls.
-static MOVE: &[Binding] = &[
+const MOVE: &[Binding] = &[
     row(&[Char('j'), Code(K::Down)], Action::Down, "j Down", "down", ""),
     row(&[Char('k'), Code(K::Up)], Action::Up, "k Up", "up", ""),
     row(&[Char('g')], Action::Prefix('g'), "", "", ""),
@@ -164,12 +164,12 @@ static MOVE: &[Binding] = &[
     row(&[Code(K::PageUp)], Action::PageUp, "PgUp", "a page up", ""),
 ];
 
-static LISTS: &[Binding] = &[
+const LISTS: &[Binding] = &[
     row(&[Code(K::Enter)], Action::Open, "Enter", "open", "open"),
     row(&[Char('l')], Action::Log, "l", "log of the job, whole screen", "log"),
 ];
 
-static QUEUE: &[Binding] = &[
+const QUEUE: &[Binding] = &[
     row(&[Char('x'), Code(K::F(9))], Action::Cancel, "x F9", "cancel: asks, and can be undone", "cancel"),
     row(&[Char('+'), Char('='), Code(K::F(7))], Action::Raise, "+ = F7", "priority + 10", "prio up"),
     row(&[Char('-'), Code(K::F(8))], Action::Lower, "- F8", "priority - 10", "down"),
@@ -180,7 +180,7 @@ static QUEUE: &[Binding] = &[
     row(&[Char('H')], Action::Pause, "H", "pause or resume a waiting job", "pause"),
 ];
 
-static TABLES: &[Binding] = &[
+const TABLES: &[Binding] = &[
     row(&[Char('r')], Action::Retry, "r", "submit a finished job again", "retry"),
     row(
         &[Char('/'), Code(K::F(4))],
@@ -192,7 +192,7 @@ static TABLES: &[Binding] = &[
     row(&[Char('m')], Action::Mine, "m", "own jobs, or all", ""),
 ];
 
-static DETAIL: &[Binding] = &[
+const DETAIL: &[Binding] = &[
     row(&[Char(']'), Code(K::Right)], Action::NextTab, "] Right", "next tab", "tabs"),
     row(&[Char('['), Code(K::Left)], Action::PreviousTab, "[ Left", "tab before", ""),
     row(&[Char('l')], Action::Log, "l", "log", "log"),
@@ -201,7 +201,7 @@ static DETAIL: &[Binding] = &[
     row(&[Char('r')], Action::Retry, "r", "submit a finished job again", "retry"),
 ];
 
-static LOG: &[Binding] = &[
+const LOG: &[Binding] = &[
     row(&[Char('f')], Action::Follow, "f", "follow the end, or stop", "follow"),
     row(&[Char(' ')], Action::Hold, "Space", "stop here, or go on", "hold"),
     row(&[Char('w')], Action::Wrap, "w", "wrap long lines", "wrap"),
@@ -212,7 +212,7 @@ static LOG: &[Binding] = &[
     row(&[Char('x'), Code(K::F(9))], Action::Cancel, "x F9", "cancel: asks, and can be undone", "cancel"),
 ];
 
-static HELP: &[Binding] = &[
+const HELP: &[Binding] = &[
     row(
         &[Code(K::Esc), Char('q'), Char('?'), Char('h'), Code(K::F(1)), Code(K::Enter), Ctrl('c')],
         Action::Escape,
@@ -224,7 +224,7 @@ static HELP: &[Binding] = &[
     row(&[Ctrl('z')], Action::Suspend, "Ctrl-Z", "suspend; `fg` comes back", ""),
 ];
 
-static DIALOG: &[Binding] = &[
+const DIALOG: &[Binding] = &[
     row(&[Char('n'), Code(K::Esc), Char('q'), Ctrl('c')], Action::No, "n Esc", "keep it", "keep"),
     row(&[Char('y')], Action::Yes, "y", "yes", "yes"),
     row(&[Char('!')], Action::Now, "!", "yes, at once", "now"),
@@ -240,7 +240,7 @@ static DIALOG: &[Binding] = &[
     row(&[Ctrl('z')], Action::Suspend, "Ctrl-Z", "suspend; `fg` comes back", ""),
 ];
 
-static INPUT: &[Binding] = &[
+const INPUT: &[Binding] = &[
     row(&[Code(K::Enter), Code(K::Down), Code(K::Tab)], Action::Accept, "Enter", "keep the filter", "keep"),
     row(&[Code(K::Esc), Ctrl('c')], Action::Escape, "Esc", "clear the filter", "clear"),
     row(&[Code(K::Backspace)], Action::Erase, "Backspace", "erase", ""),
@@ -262,7 +262,7 @@ pub fn bindings(mode: Mode) -> impl Iterator<Item = &'static Binding> {
         Mode::History => &[LISTS, TABLES, MOVE, ALL],
         Mode::List => &[LISTS, MOVE, ALL],
     };
-    tables.to_vec().into_iter().flatten()
+    tables.iter().copied().flatten()
 }
 
 /// What a key means. Releases and repeats of modifiers mean nothing.

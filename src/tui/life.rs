@@ -145,7 +145,7 @@ pub(super) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow
     let mut lines: Vec<(String, Role)> = Vec::new();
     for (step, (mark, at)) in steps(row).into_iter().enumerate() {
         let (sign, role) = mark.shown();
-        lines.push((format!("{sign} {:<8} {}", STEPS[step], told(v, row, step, mark, at)), role));
+        lines.push((format!("{sign} {:<8}{}", STEPS[step], told(v, row, step, mark, at)), role));
     }
     let mut say = |label: &str, text: String| lines.push((format!("{label:<6}{text}"), Role::Text));
     if row.state == Cursor::Queued {
@@ -211,16 +211,14 @@ fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) ->
 /// When a waiting job will start.
 fn start(v: &View<'_>, row: &JobRow) -> String {
     let at = |ms: i64| moment(ms, v.now.wall_ms, &v.ui.tz);
-    let mut text = row.place.map_or_else(String::new, |place| format!("place {place}  "));
-    match (row.starts_at, row.starts_by) {
-        (Some(about), Some(latest)) => {
-            text.push_str(&format!("about {}, no later than {}", at(about), at(latest)))
-        }
-        (Some(about), None) => text.push_str(&format!("about {}", at(about))),
-        (None, Some(latest)) => text.push_str(&format!("no later than {}", at(latest))),
-        (None, None) => text.push_str("not known yet"),
-    }
-    text
+    let text = row.place.map_or_else(String::new, |place| format!("place {place}  "));
+    let when = match (row.starts_at, row.starts_by) {
+        (Some(about), Some(latest)) => format!("about {}, no later than {}", at(about), at(latest)),
+        (Some(about), None) => format!("about {}", at(about)),
+        (None, Some(latest)) => format!("no later than {}", at(latest)),
+        (None, None) => "not known yet".to_owned(),
+    };
+    format!("{text}{when}")
 }
 
 fn held(v: &View<'_>, row: &JobRow) -> String {
@@ -229,10 +227,10 @@ fn held(v: &View<'_>, row: &JobRow) -> String {
         text = format!("{} core-h", hours(row.core_ms(&v.now)));
     }
     if row.waived_gpu_ms > 0 {
-        text.push_str(&format!(", {} not billed", hours(row.waived_gpu_ms)));
+        text = format!("{text}, {} not billed", hours(row.waived_gpu_ms));
     }
     if let (Limit::For(limit), true) = (row.limit, row.state == Cursor::Running && row.gpus > 0) {
-        text.push_str(&format!("   at the limit {}", hours(limit.0 * u64::from(row.gpus))));
+        text = format!("{text}   at the limit {}", hours(limit.0 * u64::from(row.gpus)));
     }
     text
 }

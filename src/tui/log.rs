@@ -18,9 +18,7 @@ pub(super) fn wanted(ui: &Ui, snap: &Snapshot) -> Option<LogWant> {
     let layout = layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, shown);
     let visible = layout.life.height > 0 || layout.order().contains(&layout::Pane::Log);
     let row = rows::find(snap, rows::companion(ui)?).filter(|_| visible)?;
-    if row.rented_at.is_none() {
-        return None;
-    }
+    row.rented_at?;
     let from = match ui.log.stopped_at.filter(|_| ui.log.path == row.log) {
         None => LogFrom::Tail,
         Some(at) => LogFrom::Around(settled(&ui.log.window, at)),

@@ -168,7 +168,7 @@ impl LogReader {
             };
             // A file that grows all the time is read a few times a second; a new wish is met at once.
             let until = clock::monotonic().0 + self.pause.as_millis() as u64;
-            while !fresh || last.is_none() {
+            loop {
                 let left = if fresh { 0 } else { until.saturating_sub(clock::monotonic().0) };
                 match self.wants.recv_timeout(Duration::from_millis(left)) {
                     Ok(LogMessage::Want(new)) => (fresh, next) = (true, new),

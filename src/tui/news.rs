@@ -27,7 +27,12 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
         }
         FeedEvent::Detail(detail) => ui.detail = Some(detail),
         FeedEvent::Reply { asked, reply } => answered(ui, asked, *reply),
-        FeedEvent::Connection(connection) => ui.connection = connection,
+        FeedEvent::Connection(connection) => {
+            if let Connection::Lost { retry_in, .. } = &connection {
+                ui.retry_at = now.boottime_ms + retry_in.0;
+            }
+            ui.connection = connection;
+        }
         FeedEvent::Log(window) => ui.log.window = *window,
         FeedEvent::Input(_) | FeedEvent::Hangup => {}
     }
@@ -110,13 +115,12 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
 
 /// Time has passed: messages go, changes without an answer are given up, a countdown to the next try goes on.
 pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
-    let passed = now.since(&ui.now).unwrap_or_default();
     ui.now = now;
     if ui.message.as_ref().and_then(|message| message.until).is_some_and(|until| until <= now.boottime_ms) {
         ui.message = None;
     }
     if let Connection::Lost { retry_in, .. } = &mut ui.connection {
-        *retry_in = Span(retry_in.0.saturating_sub(passed.0));
+        *retry_in = Span(ui.retry_at.saturating_sub(now.boottime_ms));
     }
     pending::settle(ui, snap)
 }

@@ -106,7 +106,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind, fo
 fn head(cols: &Columns) -> String {
     let mut text = format!("{}{} {} ", left("#", cols.lead), right("ID", cols.id), left("STATE", 5));
     if cols.user > 0 {
-        text.push_str(&format!("{} ", left("USER", cols.user)));
+        text = format!("{text}{} ", left("USER", cols.user));
     }
     text.push_str(&left("NAME", cols.name));
     if cols.gpus {
@@ -122,7 +122,7 @@ fn head(cols: &Columns) -> String {
         text.push_str("  TIME ");
     }
     if cols.why > 0 {
-        text.push_str(&format!("  {}", left("WHY / WHERE", cols.why)));
+        text = format!("{text}  {}", left("WHY / WHERE", cols.why));
     }
     text
 }
@@ -150,7 +150,7 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, &Colum
     let word = format!("{} ", left(word, 5));
     let mut middle = String::new();
     if cols.user > 0 {
-        middle.push_str(&format!("{} ", left(&row.user, cols.user)));
+        middle = format!("{middle}{} ", left(&row.user, cols.user));
     }
     middle.push_str(&left(&cut_middle(&row.name, cols.name), cols.name));
     if cols.gpus {
@@ -211,7 +211,9 @@ pub(super) fn why(v: &View<'_>, row: &JobRow) -> (String, Role) {
         (None, Cursor::Queued) => {
             row.paused_by.as_ref().map_or_else(String::new, |who| format!("paused by {who}"))
         }
-        (None, Cursor::Renting) => format!("starting{}", on(row)),
+        (None, Cursor::Renting) => {
+            format!("starting {}", on(row).trim_start_matches(" on gpu ").trim_start_matches(" on "))
+        }
         (None, Cursor::Running) => on(row).trim_start_matches(" on ").to_owned(),
         (None, Cursor::Returning) => "collecting output".to_owned(),
         (None, Cursor::Releasing) => "cleaning up".to_owned(),

@@ -22,14 +22,11 @@ pub(super) fn find(snap: &Snapshot, job: JobId) -> Option<&JobRow> {
 }
 
 /// The rows of the queue, pending moves applied.
-pub(super) fn queue<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<Cow<'a, JobRow>> {
-    let keep = |row: &JobRow| passes(ui, snap, row);
-    if ui.pending.is_empty() {
-        return snap.jobs.iter().filter(|row| keep(row)).map(|row| Cow::Borrowed(&**row)).collect();
-    }
+pub(super) fn queue(ui: &Ui, snap: &Snapshot) -> Vec<Arc<JobRow>> {
     let mut jobs: Vec<Arc<JobRow>> = snap.jobs.clone();
     pending::reorder(ui, &mut jobs);
-    jobs.into_iter().filter(|row| keep(row)).map(|row| Cow::Owned((*row).clone())).collect()
+    jobs.retain(|row| passes(ui, snap, row));
+    jobs
 }
 
 /// The rows of the history.

@@ -333,12 +333,11 @@ impl<'a> Resolver<'a> {
         let mut styles = Vec::with_capacity(Role::ALL.len());
         for role in Role::ALL {
             let (section, name) = role.name();
-            match looks.get(&(section, name)) {
-                Some(look) => styles.push(self.look(look, &format!("[{section}] {name}"))?),
-                None => {
-                    self.warnings.push(format!("theme {}: role [{section}] {name} is not set", self.name));
-                    styles.push(Style::new());
-                }
+            if let Some(look) = looks.get(&(section, name)) {
+                styles.push(self.look(look, &format!("[{section}] {name}"))?);
+            } else {
+                self.warnings.push(format!("theme {}: role [{section}] {name} is not set", self.name));
+                styles.push(Style::new());
             }
         }
         Ok(Theme {

@@ -215,6 +215,8 @@ pub struct Ui {
     pub undo: Vec<Undoable>,
     /// How we stand with the scheduler.
     pub connection: Connection,
+    /// When the next try to connect is, on the boot clock.
+    pub retry_at: u64,
     /// A snapshot has arrived at least once.
     pub known: bool,
     /// The display is frozen: since when, and what it shows.
@@ -252,6 +254,7 @@ impl Ui {
             pending: BTreeMap::new(),
             undo: Vec::new(),
             connection: Connection::Lost { why: "connecting".to_owned(), retry_in: Span(0) },
+            retry_at: 0,
             known: false,
             frozen: None,
             theme: "auto".to_owned(),

@@ -62,8 +62,14 @@ fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Show(screen) => show(ui, screen),
         Action::NextPane => turn(ui, snap, 1),
         Action::PreviousPane => turn(ui, snap, -1),
-        Action::Down | Action::Up | Action::First | Action::Last => travel(ui, snap, &action),
-        Action::HalfDown | Action::HalfUp | Action::PageDown | Action::PageUp => travel(ui, snap, &action),
+        Action::Down
+        | Action::Up
+        | Action::First
+        | Action::Last
+        | Action::HalfDown
+        | Action::HalfUp
+        | Action::PageDown
+        | Action::PageUp => travel(ui, snap, &action),
         Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
         Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
         Action::Open => open(ui, snap),
@@ -96,11 +102,12 @@ fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
                 return answer(ui, snap, button);
             }
         }
-        Action::Insert(_) | Action::Erase | Action::EraseWord | Action::EraseAll => typed(ui, &action),
-        Action::Paste(_) => typed(ui, &action),
+        Action::Insert(_) | Action::Erase | Action::EraseWord | Action::EraseAll | Action::Paste(_) => {
+            typed(ui, &action);
+        }
         Action::Accept => ui.typing = false,
         Action::Unknown(key) => {
-            ui.say(Level::Info, format!("{key} does nothing here; ? shows the keys"), None)
+            ui.say(Level::Info, format!("{key} does nothing here; ? shows the keys"), None);
         }
         Action::Cancel
         | Action::Raise
@@ -135,11 +142,10 @@ fn escape(ui: &mut Ui) {
     if ui.typing {
         ui.typing = false;
         ui.filter.text.clear();
-    } else if ui.message.take().is_some() || ui.opened.take().is_some() {
-    } else if !ui.filter.is_empty() {
+        return;
+    }
+    if ui.message.take().is_none() && ui.opened.take().is_none() {
         ui.filter.text.clear();
-    } else {
-        ui.mine = false;
     }
 }
 
@@ -193,21 +199,19 @@ fn open(ui: &mut Ui, snap: &Snapshot) {
         }
         None => rows::selected(ui, ui.shown(snap)),
     };
-    match job {
-        Some(job) => open_job(ui, job, Tab::Summary),
-        None => {
-            let shown = ui.shown(snap);
-            let file = shown.inbox.iter().find(|row| Some(&row.name) == ui.file.as_ref());
-            let refused = file.is_some_and(|row| matches!(row.state, InboxState::Refused { .. }));
-            let on_inbox = ui.screen == Screen::Inbox || ui.focus == Pane::Inbox;
-            if on_inbox && refused && ui.screen != Screen::Inbox {
-                show(ui, Screen::Inbox);
-            } else if on_inbox && refused {
-                ui.say(Level::Info, "mend the file where it lies; it is read again when you save it", None);
-            } else {
-                ui.say(Level::Info, "nothing to open here", None);
-            }
+    if let Some(job) = job {
+        open_job(ui, job, Tab::Summary);
+        return;
+    }
+    let shown = ui.shown(snap);
+    let file = shown.inbox.iter().find(|row| Some(&row.name) == ui.file.as_ref());
+    let refused = file.is_some_and(|row| matches!(row.state, InboxState::Refused { .. }));
+    match (ui.screen, ui.focus) {
+        (Screen::Inbox, _) if refused => {
+            ui.say(Level::Info, "mend the file where it lies; it is read again when you save it", None);
         }
+        (_, Pane::Inbox) => show(ui, Screen::Inbox),
+        _ => ui.say(Level::Info, "nothing to open here", None),
     }
 }
 

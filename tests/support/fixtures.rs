@@ -1,30 +1,34 @@
 //! Snapshots that do not depend on anything: nothing yet, a busy evening, five hundred jobs.
 
 use overnight::model::{
-    Bytes, BootId, Cursor, DeviceState, Failure, Generation, JobId, LeaseId, Limit, Now, Outcome, Priority,
+    BootId, Bytes, Cursor, DeviceState, Failure, Generation, JobId, LeaseId, Limit, Now, Outcome, Priority,
     Revision, Span, Uuid, WorkKind,
 };
 use overnight::protocol::{
-    Connection, Diagnostic, GpuRow, InboxRow, InboxState, JobRow, MeterSummary, Notice, NoticeLevel, OpenLease,
-    SchedulerInfo, Severity, Snapshot, TaskCounts, UserMeter,
+    Connection, Diagnostic, GpuRow, InboxRow, InboxState, JobRow, MeterSummary, Notice, NoticeLevel,
+    OpenLease, SchedulerInfo, Severity, Snapshot, TaskCounts, UserMeter,
 };
 use overnight::tui::{Glyphs, LogLine, LogState, LogWindow, Ui, settle};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// 2026-11-30 09:26:40 UTC.
-pub const WALL_MS: i64 = 1_796_030_800_000;
+pub(crate) const WALL_MS: i64 = 1_796_030_800_000;
 
-pub const fn now() -> Now {
+pub(crate) const fn now() -> Now {
     Now { boot: BootId(7), boottime_ms: 500_000_000, wall_ms: WALL_MS }
 }
 
-pub const fn ago(seconds: u64) -> Now {
-    Now { boot: BootId(7), boottime_ms: 500_000_000 - seconds * 1000, wall_ms: WALL_MS - seconds as i64 * 1000 }
+pub(crate) const fn ago(seconds: u64) -> Now {
+    Now {
+        boot: BootId(7),
+        boottime_ms: 500_000_000 - seconds * 1000,
+        wall_ms: WALL_MS - seconds as i64 * 1000,
+    }
 }
 
 /// A job that waits; builders below change what a test is about.
-pub fn job(id: u64, user: &str, name: &str, gpus: u32) -> JobRow {
+pub(crate) fn job(id: u64, user: &str, name: &str, gpus: u32) -> JobRow {
     JobRow {
         id: JobId(id),
         revision: Revision(id),
@@ -76,7 +80,7 @@ pub fn job(id: u64, user: &str, name: &str, gpus: u32) -> JobRow {
 }
 
 /// Runs since some seconds on these devices.
-pub fn running(mut row: JobRow, seconds: u64, gpus: &[u32]) -> JobRow {
+pub(crate) fn running(mut row: JobRow, seconds: u64, gpus: &[u32]) -> JobRow {
     row.state = Cursor::Running;
     row.rented_at = Some(ago(seconds + 7).wall_ms);
     row.submitted_at = ago(seconds + 14).wall_ms;
@@ -95,7 +99,7 @@ pub fn running(mut row: JobRow, seconds: u64, gpus: &[u32]) -> JobRow {
 }
 
 /// Ended some seconds ago after having run for some.
-pub fn done(mut row: JobRow, ago_s: u64, ran_s: u64, outcome: Outcome) -> JobRow {
+pub(crate) fn done(mut row: JobRow, ago_s: u64, ran_s: u64, outcome: Outcome) -> JobRow {
     row.state = Cursor::Done;
     row.submitted_at = ago(ago_s + ran_s + 60).wall_ms;
     row.rented_at = Some(ago(ago_s + ran_s + 2).wall_ms);
@@ -109,18 +113,18 @@ pub fn done(mut row: JobRow, ago_s: u64, ran_s: u64, outcome: Outcome) -> JobRow
     row
 }
 
-pub fn waiting(mut row: JobRow, place: u32, minutes: u64, why: &str) -> JobRow {
+pub(crate) fn waiting(mut row: JobRow, place: u32, minutes: u64, why: &str) -> JobRow {
     row.place = Some(place);
     row.submitted_at = ago(minutes * 60 + 20).wall_ms;
     row.why = Some(why.into());
     row
 }
 
-pub fn uuid(index: u32) -> Uuid {
+pub(crate) fn uuid(index: u32) -> Uuid {
     Uuid(format!("GPU-5d1c{index:04}-0000-4000-8000-00000000{index:04}"))
 }
 
-pub fn gpu(index: u32, state: DeviceState, load: Option<u8>, jobs: &[u64]) -> GpuRow {
+pub(crate) fn gpu(index: u32, state: DeviceState, load: Option<u8>, jobs: &[u64]) -> GpuRow {
     GpuRow {
         uuid: uuid(index),
         index,
@@ -161,7 +165,7 @@ fn scheduler() -> SchedulerInfo {
 }
 
 /// A first run: eight free devices.
-pub fn empty() -> Snapshot {
+pub(crate) fn empty() -> Snapshot {
     Snapshot {
         revision: Revision(1),
         at: now(),
@@ -188,7 +192,7 @@ fn user(user: &str, held: u32, running: u32, waiting: u32, today: u64, week: u64
 }
 
 /// The evening of the wireframes.
-pub fn busy() -> Snapshot {
+pub(crate) fn busy() -> Snapshot {
     let mut out_job = running(job(145, "cy", "render-frames", 1), 12_240, &[]);
     out_job.state = Cursor::Returning;
     out_job.open.clear();
@@ -287,7 +291,7 @@ pub fn busy() -> Snapshot {
     }
 }
 
-pub fn unknown_field() -> Diagnostic {
+pub(crate) fn unknown_field() -> Diagnostic {
     Diagnostic {
         severity: Severity::Error,
         code: 12,
@@ -305,11 +309,16 @@ pub fn unknown_field() -> Diagnostic {
 }
 
 /// Five hundred in line behind the busy ones, five hundred done.
-pub fn many() -> Snapshot {
+pub(crate) fn many() -> Snapshot {
     let mut snap = busy();
     for n in 0..489_u64 {
         let name = format!("sweep-lr{:03}-seed{}", n % 97, n % 7);
-        let row = waiting(job(1000 + n, ["ana", "bo", "cy", "me"][n as usize % 4], &name, 1), 6 + n as u32, n, "behind others");
+        let row = waiting(
+            job(1000 + n, ["ana", "bo", "cy", "me"][n as usize % 4], &name, 1),
+            6 + n as u32,
+            n,
+            "behind others",
+        );
         snap.jobs.push(Arc::new(row));
     }
     for n in 0..500_u64 {
@@ -320,7 +329,7 @@ pub fn many() -> Snapshot {
 }
 
 /// The state of somebody who has just opened the dashboard over `snap`.
-pub fn ui(snap: &Snapshot, size: (u16, u16), glyphs: Glyphs) -> Ui {
+pub(crate) fn ui(snap: &Snapshot, size: (u16, u16), glyphs: Glyphs) -> Ui {
     let mut ui = Ui::new(now(), jiff::tz::TimeZone::UTC, glyphs);
     ui.size = size;
     ui.connection = Connection::Live;
@@ -334,12 +343,13 @@ pub fn ui(snap: &Snapshot, size: (u16, u16), glyphs: Glyphs) -> Ui {
 }
 
 /// Forty lines of the job under the cursor.
-pub fn log() -> overnight::tui::LogView {
+pub(crate) fn log() -> overnight::tui::LogView {
     let path = job(144, "bo", "eval-nightly", 1).log;
     let mut lines = Vec::new();
     let mut at = 0;
     for n in 0..40 {
-        let text = format!("09:{:02}:{:02} step {}/5000 acc 0.{}", 20 + n / 10, n % 10 * 6, 1000 + n * 20, 700 + n);
+        let text =
+            format!("09:{:02}:{:02} step {}/5000 acc 0.{}", 20 + n / 10, n % 10 * 6, 1000 + n * 20, 700 + n);
         let len = text.len() as u64 + 1;
         lines.push(LogLine { at, text });
         at += len;
