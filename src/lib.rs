@@ -10,13 +10,20 @@
 //! | 2 | adapters, blind to each other: [`jobfile`], `inbox`, `store`, [`engine`], [`gpu`], `supervisor`, `files`, `client`; and [`clock`], `config` for all of them | layers 0 and 1 |
 //! | 3 | the shell: `daemon`, `tui`, `cli`, `app` | everything below |
 
+pub mod app;
 pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod daemon;
 pub mod engine;
+pub mod files;
 pub mod gpu;
+pub mod inbox;
 pub mod jobfile;
 pub mod model;
 pub mod protocol;
 pub mod sched;
+pub mod store;
+pub mod supervisor;
+pub mod tui;

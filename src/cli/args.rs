@@ -362,6 +362,15 @@ pub struct ServeArgs {
     /// auto, none or simulated:N; default as in the config.
     #[arg(long)]
     pub gpus: Option<GpuSource>,
+    /// Of simulated GPUs: the same seed gives the same load, memory and power curves.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Of simulated GPUs: a file that makes them fail, hang, stay dirty or be used from outside.
+    #[arg(long, value_name = "FILE")]
+    pub control: Option<PathBuf>,
+    /// Started by `overnight` in the background: own session, and says on standard output when it answers.
+    #[arg(long, hide = true)]
+    pub detached: bool,
 }
 
 /// Of `demo`.

@@ -1,4 +1,6 @@
-//! What runs leases. Layer 2. One engine today: [`local`](self), a supervisor process per lease.
+//! What runs leases. Layer 2. One engine today: [`local`], a supervisor process per lease.
+
+pub mod local;
 
 use crate::model::LeaseId;
 use crate::sched::{Launch, StopKind};

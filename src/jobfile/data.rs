@@ -7,6 +7,7 @@ use super::paths::{Place, tilde, variable, windows};
 use super::reader::{Field, Reader, alias, visible};
 use super::tree::{Kind, Mark, Node};
 use crate::model::{DataFrom, DataItem, OutputItem, OutputKind, Stage};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Reads `data`.
@@ -21,13 +22,14 @@ pub(super) fn read_data(
     }
     let items = r.list(field, 38)?;
     let mut list: Vec<DataItem> = Vec::new();
+    let mut names: BTreeSet<String> = BTreeSet::new();
     let mut whole = true;
     for node in items {
         let Some((item, mark)) = data_item(r, node, dir) else {
             whole = false;
             continue;
         };
-        if list.iter().any(|other| other.name == item.name) {
+        if !names.insert(item.name.clone()) {
             r.add(
                 error(97, mark, format!("two data items are called `{}`", item.name))
                     .hint("name one of them: `{from: /d, as: other}`"),
@@ -158,6 +160,7 @@ fn source(
             );
             return None;
         }
+        super::lint::job_name(r, job, node.mark);
         let name = below.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(job).to_owned();
         return Some((DataFrom::Job { job: job.to_owned(), path: below }, Some(name)));
     }

@@ -10,11 +10,15 @@ use std::collections::BTreeMap;
 
 /// Lines of a file that are read at most, bytes.
 const FILE_BYTES: u64 = 16 << 20;
+/// Keys of one job.
+const KEYS: usize = 64;
 
 /// The declared keys and, if it could be expanded and is one, the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Keys {
     names: Vec<String>,
+    /// Could not be read: nothing is said about its keys.
+    lost: bool,
     task: Option<BTreeMap<String, String>>,
 }
 
@@ -29,7 +33,7 @@ impl Keys {
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.names.iter().any(|known| known == name)
+        self.lost || self.names.iter().any(|known| known == name)
     }
 
     pub(super) fn nearest(&self, name: &str) -> Option<&str> {
@@ -61,6 +65,9 @@ impl Keys {
     }
 }
 
+/// A `for_each` that has its error.
+const LOST: Keys = Keys { names: Vec::new(), lost: true, task: None };
+
 /// The values of one key, as far as they are known.
 enum Values {
     Some(Vec<String>),
@@ -78,22 +85,29 @@ impl Values {
 }
 
 /// Reads the field.
-pub(super) fn read(r: &mut Reader<'_, '_>, field: Field<'_>, dir: Option<&Place>) -> Option<Keys> {
+pub(super) fn read(r: &mut Reader<'_, '_>, field: Field<'_>, dir: Option<&Place>) -> Keys {
     let Kind::Map { entries, .. } = &field.value.kind else {
         if matches!(field.value.kind, Kind::Nothing) {
             r.nothing(field);
         } else {
             r.shape(field.value, "for_each", "a mapping of key to values");
         }
-        return None;
+        return LOST;
     };
     if let [(key, value)] = entries.as_slice()
         && key.text() == Some("rows")
     {
-        return rows(r, field, value, dir);
+        return rows(r, field, value, dir).unwrap_or(LOST);
     }
     let mut keys: Vec<(String, Values)> = Vec::new();
     let mut whole = !entries.is_empty();
+    if entries.len() > KEYS {
+        r.add(
+            error(99, visible(field.value.mark), format!("for_each: at most {KEYS} keys"))
+                .hint("`rows:` with the ones you want"),
+        );
+        return LOST;
+    }
     for (key, value) in entries {
         let Some(name) = r.key(key) else {
             whole = false;
@@ -127,7 +141,7 @@ pub(super) fn read(r: &mut Reader<'_, '_>, field: Field<'_>, dir: Option<&Place>
             })
             .collect()
     });
-    Some(Keys { names, task })
+    Keys { names, lost: false, task }
 }
 
 /// Says how many tasks are too many.
@@ -371,5 +385,5 @@ fn rows(r: &mut Reader<'_, '_>, field: Field<'_>, node: &Node, dir: Option<&Plac
     let total = tasks_of.len() as u64;
     tasks(r, field, Some(total), "", true);
     let task = (total == 1).then(|| tasks_of.into_iter().next()).flatten();
-    Some(Keys { names, task })
+    Some(Keys { names, lost: false, task })
 }

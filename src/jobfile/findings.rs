@@ -3,7 +3,7 @@
 use super::tree::Mark;
 use crate::model::clean_line;
 use crate::protocol::{Diagnostic, Edit, Severity};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More findings than this help nobody.
 const MOST: usize = 100;
@@ -87,7 +87,7 @@ pub(super) struct Findings<'a> {
     list: Vec<Diagnostic>,
     /// Lines with a mistake in the YAML itself: nothing more is said about them.
     mended: BTreeSet<u32>,
-    secrets: Vec<Mark>,
+    secrets: BTreeMap<u32, Vec<Mark>>,
 }
 
 impl<'a> Findings<'a> {
@@ -97,7 +97,7 @@ impl<'a> Findings<'a> {
             lines: text.split('\n').collect(),
             list: Vec::new(),
             mended: BTreeSet::new(),
-            secrets: Vec::new(),
+            secrets: BTreeMap::new(),
         }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Findings<'a> {
     }
 
     pub(super) fn add(&mut self, finding: Finding) {
-        if self.list.len() >= MOST
+        if self.full()
             || (finding.ours.is_none() && self.mended.contains(&finding.mark.line))
             || self.list.iter().any(|d| {
                 d.code == finding.code
@@ -158,12 +158,17 @@ impl<'a> Findings<'a> {
 
     /// The text at `mark` is a secret: not shown in source lines.
     pub(super) fn secret(&mut self, mark: Mark) {
-        self.secrets.push(mark);
+        self.secrets.entry(mark.line).or_default().push(mark);
     }
 
     /// The files named in findings are as many as the errors among them.
     pub(super) fn has_errors_since(&self, from: usize) -> bool {
         self.list.iter().skip(from).any(|d| d.severity == Severity::Error)
+    }
+
+    /// Nothing more is taken in.
+    pub(super) fn full(&self) -> bool {
+        self.list.len() >= MOST
     }
 
     pub(super) fn len(&self) -> usize {
@@ -182,20 +187,12 @@ impl<'a> Findings<'a> {
     }
 
     fn mask(&self, list: &mut [Diagnostic]) {
-        for secret in &self.secrets {
-            for d in list.iter_mut().filter(|d| d.line == secret.line && d.file == self.file) {
-                if let Some(source) = &mut d.source {
-                    *source = source
-                        .chars()
-                        .enumerate()
-                        .map(|(at, c)| {
-                            let column = at as u32 + 1;
-                            let hidden = column >= secret.column && column < secret.column + secret.width;
-                            if hidden { '•' } else { c }
-                        })
-                        .collect();
-                }
-            }
+        for d in list.iter_mut().filter(|d| d.file == self.file) {
+            let (Some(secrets), Some(source)) = (self.secrets.get(&d.line), &mut d.source) else { continue };
+            let hidden =
+                |column: u32| secrets.iter().any(|s| (s.column..s.column + s.width).contains(&column));
+            *source =
+                source.chars().zip(1..).map(|(c, column)| if hidden(column) { '•' } else { c }).collect();
         }
     }
 }

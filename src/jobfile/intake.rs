@@ -146,13 +146,26 @@ fn documents(found: &mut Findings<'_>, text: &str, cx: &Context<'_>) -> Vec<(Job
         oddities(found, &tree);
         templates(found, &text, first);
         trees.push(tree);
+        if found.full() {
+            break;
+        }
     }
-    let names: Vec<String> = trees.iter().map(|tree| name_of(tree, cx)).collect();
+    let names: BTreeSet<String> = trees.iter().map(|tree| name_of(tree, cx)).collect();
     let mut jobs = Vec::new();
     for tree in &trees {
+        if found.full() {
+            break;
+        }
         let before = found.len();
         let Some(root) = &tree.root else { continue };
-        let mut reader = Reader { cx, found, partial: tree.partial, comments: &tree.comments, names: &names };
+        let mut reader = Reader {
+            cx,
+            found,
+            partial: tree.partial,
+            comments: &tree.comments,
+            names: &names,
+            lost_dir: false,
+        };
         if let Some(spec) = job::read(&mut reader, root) {
             let warnings = found.since(before);
             jobs.push((spec, warnings));
@@ -232,26 +245,34 @@ fn name_of(tree: &Document, cx: &Context<'_>) -> String {
 fn circles(found: &mut Findings<'_>, jobs: &[(JobSpec, Vec<Diagnostic>)]) {
     let mut waits: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (spec, _) in jobs {
+        waits.entry(spec.name.as_str()).or_default();
+    }
+    let known: BTreeSet<&str> = waits.keys().copied().collect();
+    let mut behind: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (spec, _) in jobs {
         let sources = spec.data.iter().filter_map(|item| match &item.from {
             DataFrom::Job { job, .. } => Some(job.as_str()),
             DataFrom::Path(_) => None,
         });
         let names =
             spec.request.after.iter().chain(&spec.request.after_any).map(String::as_str).chain(sources);
-        waits.entry(spec.name.as_str()).or_default().extend(names.filter(|name| *name != spec.name));
+        for name in names.filter(|name| *name != spec.name && known.contains(name)) {
+            if waits.entry(spec.name.as_str()).or_default().insert(name) {
+                behind.entry(name).or_default().push(spec.name.as_str());
+            }
+        }
     }
     // What waits for nobody in the file can start; what is left in the end waits in a circle.
-    loop {
-        let free: Vec<&str> = waits
-            .iter()
-            .filter(|(_, on)| !on.iter().any(|name| waits.contains_key(name)))
-            .map(|(name, _)| *name)
-            .collect();
-        if free.is_empty() {
-            break;
-        }
-        for name in free {
-            waits.remove(name);
+    let mut free: Vec<&str> = waits.iter().filter(|(_, on)| on.is_empty()).map(|(name, _)| *name).collect();
+    while let Some(name) = free.pop() {
+        waits.remove(name);
+        for next in behind.remove(name).unwrap_or_default() {
+            if let Some(on) = waits.get_mut(next) {
+                on.remove(name);
+                if on.is_empty() {
+                    free.push(next);
+                }
+            }
         }
     }
     if !waits.is_empty() {

@@ -52,29 +52,32 @@ pub(super) fn read(r: &mut Reader<'_, '_>, root: &Node) -> Option<JobSpec> {
             r.add(if *flow { finding } else { finding.fix_at(end, format!("\n{name}: []")) });
         }
     }
-    let work = work_fields.and_then(|fields| super::work::read(r, fields, work.map(|f| f.key.mark)));
-    let dir = work.as_ref().and_then(|work| work.dir.clone());
+    let read = work_fields.map(|fields| super::work::read(r, fields, work.map(|f| f.key.mark)));
+    let dir = read.as_ref().and_then(|read| read.dir.clone());
     let data = data_field.map(|field| super::data::read_data(r, field, dir.as_ref()));
     let at = request.map_or(root.mark, |f| f.key.mark);
     let request = request_fields.and_then(|fields| super::request::read(r, &fields, at).map(|q| (q, fields)));
-    let keys = work.as_ref().and_then(|work| work.keys.clone());
-    let output = output_field.map(|field| super::data::read_output(r, field, keys.as_ref()));
+    let keys = read.as_ref().and_then(|read| read.keys.as_ref());
+    let output = output_field.map(|field| super::data::read_output(r, field, keys));
     let output_to = top.get("output_to").and_then(|f| r.path(f.name, f.value, dir.as_ref()));
     let notify = top.get("notify").map(|field| notify(r, field)).unwrap_or_default();
     top.close();
-    let name = job_name(r, name_field, keys.as_ref());
-    let (work, (request, fields)) = (work?, request?);
-    let (data, output, name) = (data??, output??, name?);
-    super::feasible::check(r, &request, &fields);
-    lint::request(r, &request, &fields, &work);
+    let name = job_name(r, name_field, keys);
+    if let Some((request, fields)) = &request {
+        super::feasible::check(r, request, fields);
+    }
+    let (mut read, (request, fields)) = (read?, request?);
+    lint::request(r, &request, &fields, &read);
     fields.close();
-    lint::work(r, &work, &request);
+    let work = read.work.take()?;
+    lint::work(r, &read, &work, &request);
+    let (data, output, name) = (data??, output??, name?);
     if output.is_empty()
         && output_to.is_none()
-        && work.work.dir.is_some()
-        && work.work.code != Code::Live
+        && work.dir.is_some()
+        && work.code != Code::Live
         && let Some(field) = output_field
-        && !lint::mentions(&work.work.run, "OVERNIGHT_OUTPUT")
+        && !lint::mentions(&work.run, "OVERNIGHT_OUTPUT")
     {
         r.add(
             warning(81, super::reader::visible(field.value.mark), "what the work writes is thrown away")
@@ -84,7 +87,7 @@ pub(super) fn read(r: &mut Reader<'_, '_>, root: &Node) -> Option<JobSpec> {
     let mut spec = JobSpec {
         name,
         project,
-        work: work.work,
+        work,
         data,
         request,
         output,

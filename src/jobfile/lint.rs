@@ -1,12 +1,13 @@
 //! Warnings: what is accepted and will probably not do what its writer wants.
 
 use super::findings::{Finding, error, warning};
+use super::paths::tidy;
 use super::reader::{Fields, Reader, visible};
 use super::shell::{Command, Word, commands};
 use super::tree::{Kind, Mark, Node, Style};
 use super::work::WorkRead;
 use super::{host, unknown};
-use crate::model::{Amount, Limit, Request, Run, Setup};
+use crate::model::{Amount, Limit, Request, Run, Setup, Work};
 
 /// Whether the command speaks of something.
 pub(super) fn mentions(run: &Run, text: &str) -> bool {
@@ -17,7 +18,7 @@ pub(super) fn mentions(run: &Run, text: &str) -> bool {
 }
 
 /// Warnings about the request.
-pub(super) fn request(r: &mut Reader<'_, '_>, request: &Request, fields: &Fields<'_>, work: &WorkRead<'_>) {
+pub(super) fn request(r: &mut Reader<'_, '_>, request: &Request, fields: &Fields<'_>, read: &WorkRead<'_>) {
     if let (Some(at), Some(field)) = (request.finish_by_ms, fields.get("finish_by")) {
         let now = r.cx.now_wall_ms;
         let limit = request.limit.span().map(|span| (span, now.saturating_add_unsigned(span.0)));
@@ -46,8 +47,8 @@ pub(super) fn request(r: &mut Reader<'_, '_>, request: &Request, fields: &Fields
             }
         }
     }
-    if let (Limit::For(limit), Some(grace)) = (request.limit, work.grace)
-        && work.work.stop.grace.0 * 2 > limit.0
+    if let (Limit::For(limit), Some((grace, span))) = (request.limit, read.grace)
+        && span.0 * 2 > limit.0
     {
         r.add(
             warning(87, grace.value.mark, "the grace is more than half of `for`: the warning comes at once")
@@ -59,7 +60,7 @@ pub(super) fn request(r: &mut Reader<'_, '_>, request: &Request, fields: &Fields
 /// Warns about a job that is waited for and that nobody has heard of.
 pub(super) fn job_name(r: &mut Reader<'_, '_>, name: &str, mark: Mark) {
     let Some(pool) = r.cx.pool else { return };
-    if pool.jobs.iter().any(|job| job == name) || r.names.iter().any(|job| job == name) {
+    if r.found.full() || r.names.contains(name) || pool.jobs.iter().any(|job| job == name) {
         return;
     }
     let finding = warning(88, mark, format!("no job named {name}"));
@@ -76,29 +77,26 @@ pub(super) fn job_name(r: &mut Reader<'_, '_>, name: &str, mark: Mark) {
 }
 
 /// Warnings about the command and the scripts it names.
-pub(super) fn work(r: &mut Reader<'_, '_>, work: &WorkRead<'_>, request: &Request) {
-    comment_eaten(r, work.run.value);
+pub(super) fn work(r: &mut Reader<'_, '_>, read: &WorkRead<'_>, work: &Work, request: &Request) {
+    let Some(run) = read.run else { return };
+    comment_eaten(r, run.value);
     let gpus = match request.gpus {
         Amount::Some(n) => Some(n),
         Amount::All => None,
     };
-    let rules = Rules { gpus, setup: &work.work.setup };
-    if let Run::Shell(script) = &work.work.run {
-        let text = Script { node: Some(work.run.value), file: None, text: script };
-        let list = commands(script);
-        ends(r, &text, &list);
-        rules.all(r, &text, &list);
-        called(r, work, &list, &rules);
-    } else if let Run::Argv(words) = &work.work.run {
-        let command = Command {
-            words: words.iter().map(|word| Word { text: word.clone(), at: 0, quoted: true }).collect(),
-            background: false,
-        };
-        let text = Script { node: Some(work.run.value), file: None, text: "" };
-        rules.all(r, &text, std::slice::from_ref(&command));
-        called(r, work, &[command], &rules);
-    }
-    if let (Some(shell), Some(script)) = (work.shell, &work.work.setup.shell) {
+    let rules = Rules { gpus, setup: &work.setup };
+    let (script, list) = match &work.run {
+        Run::Shell(script) => (script.as_str(), commands(script)),
+        Run::Argv(words) => {
+            let words = words.iter().map(|word| Word { text: word.clone(), at: 0, quoted: true }).collect();
+            ("", vec![Command { words, background: false }])
+        }
+    };
+    let text = Script { node: Some(run.value), file: None, text: script };
+    ends(r, &text, &list);
+    rules.all(r, &text, &list);
+    called(r, read, &list, &rules);
+    if let (Some(shell), Some(script)) = (read.shell, &work.setup.shell) {
         comment_eaten(r, shell.value);
         let text = Script { node: Some(shell.value), file: None, text: script };
         for command in commands(script) {
@@ -135,7 +133,7 @@ fn called(r: &mut Reader<'_, '_>, work: &WorkRead<'_>, list: &[Command], rules: 
         };
         let Some(name) = name.map(|word| word.text.trim_matches(['"', '\''])) else { continue };
         let Some(script) = host::script(&dir.at, name) else { continue };
-        let path = r.homely(&dir.at.join(name));
+        let path = r.homely(&tidy(&dir.at.join(name)));
         let text = Script { node: None, file: Some(path), text: &script };
         let commands = commands(&script);
         rules.all(r, &text, &commands);
@@ -205,7 +203,7 @@ fn ends(r: &mut Reader<'_, '_>, text: &Script<'_>, list: &[Command]) {
     {
         text.word(r, word, |mark| {
             warning(66, mark, "plain `wait` hides failures")
-                .hint("one GPU each: `for_each`; or `wait -n` for each")
+                .hint("one GPU each: a job for each; or `wait -n` once for each")
         });
     }
 }
@@ -361,8 +359,21 @@ fn container(r: &mut Reader<'_, '_>, text: &Script<'_>, command: &Command) {
     if !matches!(command.name(), "docker" | "podman" | "nerdctl") || !is_run {
         return;
     }
-    let hint = "`docker run --gpus \"$OVERNIGHT_DOCKER_GPUS\" --rm --init …`";
+    let hint = "`docker run --gpus \"\\\"device=$OVERNIGHT_GPU_UUIDS\\\"\" --rm --init …`";
+    let alone = |word: &Word| {
+        let text = word.text.as_str();
+        matches!(
+            text,
+            "--rm" | "--init" | "--tty" | "--detach" | "--interactive" | "--privileged" | "--read-only"
+        ) || text.contains('=')
+            || (text.starts_with('-') && text.bytes().skip(1).all(|b| matches!(b, b'i' | b't' | b'd')))
+    };
     for (at, word) in program.iter().enumerate().skip(2) {
+        let value_of_option = at > 2 && program[at - 1].text.starts_with('-') && !alone(&program[at - 1]);
+        if !word.text.starts_with('-') && !value_of_option {
+            // The image: what follows belongs to the program inside.
+            break;
+        }
         let next = program.get(at + 1).map_or("", |word| word.text.as_str());
         let short = word.text.strip_prefix('-').filter(|rest| {
             (1..=3).contains(&rest.len()) && rest.bytes().all(|b| matches!(b, b'i' | b't' | b'd'))

@@ -54,8 +54,11 @@ impl Reader<'_, '_> {
         if let Some(dir) = dir {
             return Some(Place { will_be: tidy(&dir.will_be.join(text)), at: tidy(&dir.at.join(text)) });
         }
-        if let Some(base) = &self.cx.base {
+        if let Some(base) = self.cx.base.as_ref().filter(|_| !self.lost_dir) {
             return Some(Place { will_be: tidy(&base.will_be.join(text)), at: tidy(&base.at.join(text)) });
+        }
+        if self.lost_dir {
+            return None;
         }
         self.add(
             error(79, mark, format!("{name}: relative to what?"))

@@ -5,6 +5,7 @@ use super::findings::{Finding, Findings, error};
 use super::tree::{Kind, Mark, Node};
 use super::{Context, unknown};
 use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What reading one document needs.
 pub(super) struct Reader<'a, 'b> {
@@ -15,7 +16,9 @@ pub(super) struct Reader<'a, 'b> {
     /// Comments beside values.
     pub(super) comments: &'b [(Mark, String)],
     /// Names of the jobs in this file.
-    pub(super) names: &'b [String],
+    pub(super) names: &'b BTreeSet<String>,
+    /// `in` is given and could not be read: nothing is said about paths relative to it.
+    pub(super) lost_dir: bool,
 }
 
 /// The fields of one section.
@@ -75,17 +78,20 @@ impl Reader<'_, '_> {
         section: Section,
     ) -> Fields<'t> {
         let mut fields = Fields { section, entries: Vec::new(), asked: Cell::new(0) };
-        let mut seen: Vec<(&str, Mark)> = Vec::new();
+        let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
         for (key, value) in entries {
+            if self.found.full() {
+                break;
+            }
             let Some(text) = self.key(key) else { continue };
-            if let Some((_, first)) = seen.iter().find(|(name, _)| *name == text) {
+            if let Some(first) = seen.get(text) {
                 self.add(
-                    error(48, key.mark, format!("`{text}` twice, first in line {}", first.line))
+                    error(48, key.mark, format!("`{text}` twice, first in line {first}"))
                         .hint("keep one of them"),
                 );
                 continue;
             }
-            seen.push((text, key.mark));
+            seen.insert(text, key.mark.line);
             let known = section.fields.iter().find(|name| **name == text).copied();
             let name = known.or_else(|| unknown::field(self, key, text, section));
             if let Some(name) = name

@@ -7,6 +7,9 @@ use super::reader::{Field, Fields, Reader, visible};
 use super::tree::{Kind, Mark};
 use crate::model::{Amount, Bytes, GpuIds, Limit, Priority, Request, Retry, RetryOn};
 
+/// Jobs that one job may wait for by name.
+const WAITS: usize = 1000;
+
 /// Reads the section; `at` is its key.
 pub(super) fn read(r: &mut Reader<'_, '_>, fields: &Fields<'_>, at: Mark) -> Option<Request> {
     let gpus = gpus(r, fields.get("gpus"), at);
@@ -168,6 +171,10 @@ fn models(r: &mut Reader<'_, '_>, field: Field<'_>) -> Vec<String> {
 
 fn jobs(r: &mut Reader<'_, '_>, field: Field<'_>) -> Vec<String> {
     let items = r.list(field, 40).unwrap_or_default();
+    if items.len() > WAITS {
+        r.add(error(99, visible(field.value.mark), format!("{}: at most {WAITS} jobs", field.name)));
+        return Vec::new();
+    }
     items.iter().filter_map(|item| r.text(Field { value: item, ..field }).map(ToOwned::to_owned)).collect()
 }
 

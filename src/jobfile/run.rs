@@ -84,9 +84,9 @@ fn joined(r: &mut Reader<'_, '_>, field: Field<'_>, value: &str, style: Style) {
             .label(format!("{sign}: \"{shown}\""));
     let indent = lines[1].0;
     r.add(match style {
-        Style::Folded => finding.hint("write `run: |`  (press f)").fix_at(at, "|"),
+        Style::Folded => finding.hint("write `run: |`").fix_at(at, "|"),
         Style::Plain if certain && mark.line == field.key.mark.line && indent > 0 => finding
-            .hint("write `run: |` and the command on new lines  (press f)")
+            .hint("write `run: |` and the command on new lines")
             .fix_at(Mark { width: 0, ..mark }, format!("|\n{}", " ".repeat(indent))),
         Style::Plain | Style::Single | Style::Double | Style::Literal => {
             finding.hint("write `run: |` and the command on new lines")

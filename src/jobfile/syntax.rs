@@ -5,9 +5,13 @@ use super::fields::{JobFile, RequestSection, WorkSection};
 use super::findings::{Findings, error};
 use super::paths::windows;
 use super::tree::{Document, Mark, SyntaxError, Trouble, build};
+use std::collections::BTreeMap;
 
 /// Mistakes that are mended in one document before the rest is left unread.
 const MENDS: usize = 24;
+
+/// Lines that one mend may change.
+const MENDED_LINES: u32 = 200;
 
 /// One document's lines while they are mended.
 struct Draft {
@@ -151,13 +155,12 @@ impl Draft {
             error(31, mark, format!("line {number}{others} begins with {name} (U+{odd:04X})"))
                 .hint("pasted from a web page? use blanks")
         };
-        let last = lines.last().map_or(*number, |(last, _)| *last);
-        let region = (*number..=last).map(|at| {
-            lines
-                .iter()
-                .find(|(line, _)| *line == at)
-                .map_or_else(|| found.line(at).to_owned(), |(_, new)| new.clone())
-        });
+        // The mend covers the lines between too, and no more than can be looked through.
+        let last = lines.last().map_or(*number, |(last, _)| *last).min(number + MENDED_LINES);
+        let new: BTreeMap<u32, &String> =
+            lines.iter().take_while(|(line, _)| *line <= last).map(|(line, new)| (*line, new)).collect();
+        let region = (*number..=last)
+            .map(|at| new.get(&at).map_or_else(|| found.line(at).to_owned(), |new| (*new).clone()));
         let region = region.collect::<Vec<_>>().join("\n");
         let width = (*number..=last).map(|at| found.line(at).chars().count() + 1).sum::<usize>() - 1;
         found.add(finding.fix_at(Mark { line: *number, column: 1, width: width as u32 }, region));
@@ -207,11 +210,12 @@ impl Draft {
                 }
             }
             Trouble::Other(_) | Trouble::Character(_) | Trouble::Bracket => {
-                if self.bracket_start(found, at) {
+                if self.bracket_start(found, at) || self.open_bracket(found, at) {
                     return true;
                 }
             }
-            Trouble::Tab | Trouble::Depth | Trouble::Size | Trouble::Quote | Trouble::Directive => {}
+            Trouble::Quote => return self.open_quote(found, at),
+            Trouble::Tab | Trouble::Depth | Trouble::Size | Trouble::Directive => {}
         }
         found.add(plain(trouble, at, self.line(at.line)));
         false
@@ -374,6 +378,59 @@ impl Draft {
         true
     }
 
+    /// A bracket that is still open where the next field begins.
+    fn open_bracket(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
+        let parts = self.parts();
+        let index = at.line.saturating_sub(self.first) as usize;
+        if parts.get(index) != Some(&Part::Inside) {
+            return false;
+        }
+        let Some(start) =
+            parts.get(..index).and_then(|before| before.iter().rposition(|part| *part == Part::Free))
+        else {
+            return false;
+        };
+        let line = self.lines[start].clone();
+        let number = self.first + start as u32;
+        let mut open: Vec<(u32, char)> = Vec::new();
+        for (column, c) in line.chars().enumerate() {
+            match c {
+                '[' | '{' => open.push((column as u32 + 1, c)),
+                ']' | '}' => {
+                    open.pop();
+                }
+                _ => {}
+            }
+        }
+        let Some((column, c)) = open.first().copied() else { return false };
+        let closing: String = open.iter().rev().map(|(_, c)| if *c == '[' { ']' } else { '}' }).collect();
+        let mark = Mark { line: number, column, width: 1 };
+        found.add(
+            error(92, mark, format!("`{c}` is not closed")).hint(format!("`{closing}` belongs to its end")),
+        );
+        let end = line[..comment(&line)].trim_end().to_owned();
+        found.mended(number);
+        self.set(number, format!("{end}{closing}"));
+        // Only where what follows is a field of its own is the rest worth reading.
+        parts.get(start + 1) == Some(&Part::Inside)
+            && self.lines.get(start + 1).is_some_and(|next| key_of(next).is_some())
+    }
+
+    /// A quote without its end: the line is closed, and the rest read on.
+    fn open_quote(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
+        found.add(
+            error(92, at, "a quote is not closed")
+                .hint("quotes come in pairs; one inside text: put the other kind around it"),
+        );
+        let line = self.line(at.line).to_owned();
+        let Some((_, rest)) = split(&line, at.column) else { return false };
+        let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else { return false };
+        let next = self.line(at.line + 1).to_owned();
+        found.mended(at.line);
+        self.set(at.line, format!("{}{quote}", line.trim_end()));
+        key_of(&next).is_some()
+    }
+
     /// `{seed}/x.pt`, `[0-9]*.png` and `*` at the start of a value.
     fn bracket_start(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
         let line = self.line(at.line).to_owned();
@@ -434,7 +491,7 @@ fn plain(trouble: &SyntaxError, at: Mark, line: &str) -> super::findings::Findin
         Trouble::Size => error(91, at, "more values than a job file may have"),
         Trouble::Quote => error(92, at, "a quote is not closed").hint("quotes come in pairs"),
         Trouble::Bracket => error(92, at, "a bracket is not closed").hint("`[` needs `]`, `{` needs `}`"),
-        Trouble::Directive => error(92, at, "YAML directives are not used here").hint("delete the line"),
+        Trouble::Directive => error(92, at, "directives are not used here").hint("delete the line"),
         Trouble::Escape => error(61, at, "an escape in double quotes that YAML does not have")
             .hint("single quotes or `run: |`"),
         Trouble::Colon => {

@@ -264,7 +264,8 @@ impl Builder {
         let node = match open {
             Open::List { items, flow, mark } => Node { mark, kind: Kind::List { items, flow } },
             Open::Map { mut entries, key, flow, mark } => {
-                if let Some(key) = key {
+                // A key that the parser stopped behind may well have a value.
+                if let Some(key) = key.filter(|_| self.trouble.is_none()) {
                     let nothing = Node { mark: Mark { width: 0, ..key.mark }, kind: Kind::Nothing };
                     entries.push((key, nothing));
                 }

@@ -166,7 +166,7 @@ pub(super) fn field(
 
 /// The nearest of some words, if it is near enough to be meant.
 pub(super) fn nearest<'w>(text: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let most = if text.len() <= 3 { 1 } else { 2 };
+    let most = if text.len() <= 4 { 1 } else { 2 };
     words
         .map(|word| (distance(text, word), word))
         .filter(|(distance, word)| *distance <= most && *distance < word.chars().count())

@@ -42,7 +42,7 @@ impl Reader<'_, '_> {
             error(11, mark, format!("{name}: digits only")).hint(format!("write {n}"))
         } else if name == "gpus" && lower.parse::<f64>().is_ok_and(f64::is_finite) {
             error(9, mark, format!("gpus: {} cannot be leased", part_of_a_gpu(&lower)))
-                .hint("`gpus: 1`, `share: true`, `gpu_memory: 10GiB`")
+                .hint("`gpus: 1`; sharing one, `share: true` with `gpu_memory: 10GiB`, is not supported yet")
         } else if name == "gpus"
             && let Some((model, n)) = model_and_number(&lower)
         {

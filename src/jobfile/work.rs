@@ -7,29 +7,31 @@ use super::paths::{Place, variable};
 use super::reader::{Field, Fields, Reader, alias, visible};
 use super::tree::{Kind, Mark, Node};
 use super::{host, is_secret_name, run};
-use crate::model::{Code, Setup, Stop, StopSignal, Work, WorkKind};
+use crate::model::{Code, Setup, Span, Stop, StopSignal, Work, WorkKind};
 use std::collections::BTreeMap;
 
 /// What the section says, with the places that lints need.
 #[derive(Debug)]
 pub(super) struct WorkRead<'t> {
-    pub(super) work: Work,
+    /// `None` only together with an error.
+    pub(super) work: Option<Work>,
     pub(super) dir: Option<Place>,
     pub(super) keys: Option<Keys>,
-    pub(super) run: Field<'t>,
+    pub(super) run: Option<Field<'t>>,
     pub(super) shell: Option<Field<'t>>,
-    pub(super) grace: Option<Field<'t>>,
+    pub(super) grace: Option<(Field<'t>, Span)>,
 }
 
 /// Reads the section; `at` is its key.
-pub(super) fn read<'t>(r: &mut Reader<'_, '_>, fields: Fields<'t>, at: Option<Mark>) -> Option<WorkRead<'t>> {
+pub(super) fn read<'t>(r: &mut Reader<'_, '_>, fields: Fields<'t>, at: Option<Mark>) -> WorkRead<'t> {
     let kind = fields.get("kind").and_then(|field| kind(r, field)).unwrap_or_default();
     let dir_field = fields.get("in");
     let dir = dir_field.and_then(|field| directory(r, field));
+    r.lost_dir = dir_field.is_some() && dir.is_none();
     let code = fields.get("code").and_then(|field| code(r, field, dir_field.is_some())).unwrap_or_default();
     let setup_field = fields.get("setup");
     let (setup, shell) = setup_field.map(|field| setup(r, field, dir.as_ref())).unwrap_or_default();
-    let keys = fields.get("for_each").and_then(|field| each::read(r, field, dir.as_ref()));
+    let keys = fields.get("for_each").map(|field| each::read(r, field, dir.as_ref()));
     let run_field = fields.get("run");
     if run_field.is_none() && !r.partial {
         let at = at.unwrap_or_default();
@@ -61,19 +63,19 @@ pub(super) fn read<'t>(r: &mut Reader<'_, '_>, fields: Fields<'t>, at: Option<Ma
         env.extend(task.clone());
     }
     let for_each = keys.as_ref().and_then(Keys::for_each);
-    let work = Work {
+    let work = run.map(|run| Work {
         kind,
         dir: dir.as_ref().map(|place| place.will_be.clone()),
         code,
         setup,
-        run: run?,
+        run,
         env,
         env_file,
         for_each,
         checkpoint,
         stop,
-    };
-    Some(WorkRead { work, dir, keys, run: run_field?, shell, grace })
+    });
+    WorkRead { work, dir, keys, run: run_field, shell, grace }
 }
 
 fn kind(r: &mut Reader<'_, '_>, field: Field<'_>) -> Option<WorkKind> {
@@ -304,7 +306,7 @@ fn variable_name(r: &mut Reader<'_, '_>, name: &str, key: &Node) -> bool {
     form
 }
 
-fn stop<'t>(r: &mut Reader<'_, '_>, field: Field<'t>) -> (Stop, Option<Field<'t>>) {
+fn stop<'t>(r: &mut Reader<'_, '_>, field: Field<'t>) -> (Stop, Option<(Field<'t>, Span)>) {
     let mut stop = Stop::default();
     let Some(fields) = r.open(field.value, StopSection::SECTION) else { return (stop, None) };
     let words = [
@@ -323,8 +325,8 @@ fn stop<'t>(r: &mut Reader<'_, '_>, field: Field<'t>) -> (Stop, Option<Field<'t>
             }
         }
     }
-    let grace = fields.get("grace");
-    if let Some(span) = grace.and_then(|field| r.span(field)) {
+    let grace = fields.get("grace").and_then(|field| Some((field, r.span(field)?)));
+    if let Some((_, span)) = grace {
         stop.grace = span;
     }
     fields.close();

@@ -33,6 +33,11 @@ pub enum Effect {
         /// Its submission, which has the source text.
         submission: SubmissionId,
     },
+    /// Gather the output of an attempt whose supervisor is gone.
+    Collect {
+        /// Its lease.
+        lease: LeaseId,
+    },
     /// Remove scratch and write the receipt, then report [`Input::Released`](super::Input::Released).
     Release {
         /// Job.

@@ -1,0 +1,190 @@
+//! The composition root: puts the parts together for each way in which the program is run. Layer 3.
+
+mod background;
+mod connector;
+mod demo;
+mod samples;
+
+use crate::cli::{self, CliError, DashboardArgs, Exit, Invocation, ServeArgs, Setup};
+use crate::config::{Environment, GpuSource};
+use crate::daemon::{self, DaemonError, ServeSetup};
+use crate::gpu::{self, GpuChoice};
+use crate::model::Uuid;
+use crate::store::StoreError;
+use crate::tui;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// The program's own processes besides the supervisor: the collector, and the resolver of device indices.
+pub fn internal(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let verb = arguments.nth(1)?;
+    if verb == "collect" {
+        return Some(ExitCode::from(crate::files::collect_main()));
+    }
+    if verb == "gpu-indices" {
+        let uuids: Vec<Uuid> = arguments.map(|uuid| Uuid(uuid.to_string_lossy().into_owned())).collect();
+        return Some(match gpu::indices(&uuids) {
+            Ok(indices) => {
+                let mut out = std::io::stdout().lock();
+                let written = indices.iter().try_for_each(|index| writeln!(out, "{index}"));
+                if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            }
+            Err(error) => complain(&error.to_string()),
+        });
+    }
+    None
+}
+
+/// Everything a person runs.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let (globals, invocation) = match cli::parse(arguments) {
+        Ok(parsed) => parsed,
+        Err(exit) => return exit.into(),
+    };
+    let setup = match Setup::load(&globals, Environment::read()) {
+        Ok(setup) => setup,
+        Err(error) => return fail(&error),
+    };
+    match invocation {
+        Invocation::Verb(verb) => match cli::run(&verb, &setup) {
+            Ok(exit) => exit.into(),
+            Err(error) => fail(&error),
+        },
+        Invocation::Serve(args) => serve(setup, &args),
+        Invocation::Dashboard(args) => dashboard(&setup, &args),
+        Invocation::Demo(args) => demo::run(&setup, &args),
+    }
+}
+
+/// One line on standard error.
+pub fn complain(text: &str) -> ExitCode {
+    // Where nothing can be printed nothing can be said.
+    drop(writeln!(std::io::stderr(), "overnight: {}", crate::model::clean_line(text)));
+    Exit::Failed.into()
+}
+
+fn fail(error: &CliError) -> ExitCode {
+    if let Some(text) = cli::exit::message(error) {
+        complain(&text);
+    }
+    cli::exit::of(error).into()
+}
+
+/// The scheduler in the foreground, or as `overnight` starts it in the background.
+fn serve(setup: Setup, args: &ServeArgs) -> ExitCode {
+    if args.detached {
+        // The starter's terminal is not ours to be hung up by. Fails only where this is a session leader already.
+        let _ = rustix::process::setsid();
+    }
+    start_log();
+    let choice = match args.gpus.unwrap_or(setup.config.gpus) {
+        GpuSource::Auto => GpuChoice::Auto,
+        GpuSource::None => GpuChoice::None,
+        GpuSource::Simulated(n) => GpuChoice::Simulated(n),
+    };
+    let detached = args.detached;
+    let serve = ServeSetup {
+        paths: setup.paths,
+        config: setup.config,
+        environment: setup.environment,
+        zone: setup.zone,
+        gpus: choice,
+        seed: args.seed,
+        control: args.control.clone(),
+    };
+    match daemon::serve(serve, move || ready(detached)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&chain(&error));
+            exit_of(&error).into()
+        }
+    }
+}
+
+/// Tells whoever started a background scheduler that it answers now, and lets go of their pipe.
+fn ready(detached: bool) {
+    if !detached {
+        return;
+    }
+    drop(std::io::stdout().write_all(b"ready\n"));
+    drop(std::io::stdout().flush());
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&null);
+    }
+}
+
+const fn exit_of(error: &DaemonError) -> Exit {
+    match error {
+        DaemonError::Taken { .. } | DaemonError::NotAnswering { .. } => Exit::OtherScheduler,
+        DaemonError::Store(StoreError::Owned { .. }) => Exit::OtherScheduler,
+        DaemonError::Store(_) => Exit::State,
+        DaemonError::Inbox(_) | DaemonError::Engine(_) | DaemonError::Io { .. } => Exit::Failed,
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
+/// Diagnostics of the scheduler go to standard error: `scheduler.log` in the background.
+fn start_log() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("OVERNIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("warn,overnight=info"));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    // Fails only if a log was started before, as in tests.
+    drop(subscriber.try_init());
+}
+
+/// The dashboard. Starts a scheduler if none runs; closing it stops nothing.
+fn dashboard(setup: &Setup, args: &DashboardArgs) -> ExitCode {
+    let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if let Some(why) = tui::refusal(terminal, setup.environment.term.as_deref()) {
+        return complain(why);
+    }
+    if let Err(error) = background::ensure(setup, &[]) {
+        return fail(&error);
+    }
+    show(setup, args)
+}
+
+/// The dashboard over a scheduler that runs.
+fn show(setup: &Setup, args: &DashboardArgs) -> ExitCode {
+    let mut options = tui::Options::from_lookup(&|name| lookup(setup, name));
+    if let Some(theme) = args.theme.as_ref().or(setup.config.theme.as_ref().filter(|_| setup.environment.theme.is_none()))
+    {
+        options.theme.clone_from(theme);
+    }
+    if args.ascii || setup.config.ui.ascii == Some(true) {
+        options.glyphs = tui::Glyphs::Ascii;
+    }
+    options.tz = setup.zone.clone();
+    options.me.clone_from(&setup.environment.user);
+    match tui::run(options, connector::Scheduler::new(setup.clone())) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => complain(&chain(&error)),
+    }
+}
+
+/// The environment that was read at the start, by name.
+fn lookup(setup: &Setup, name: &str) -> Option<String> {
+    let environment = &setup.environment;
+    let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    match name {
+        "OVERNIGHT_THEME" => environment.theme.clone(),
+        "NO_COLOR" => environment.no_color.then(|| "1".to_owned()),
+        "TERM" => environment.term.clone(),
+        "COLORTERM" => environment.colorterm.clone(),
+        "SSH_CONNECTION" => environment.ssh.then(|| "1".to_owned()),
+        "XDG_CONFIG_HOME" => path(&environment.config_home),
+        "HOME" => path(&environment.home),
+        other => environment.locale.get(other).cloned(),
+    }
+}

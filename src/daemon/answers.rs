@@ -1,0 +1,288 @@
+//! Queries: what people look at, worked out from durable state when they ask.
+
+use super::picture::Margin;
+use super::turns::Daemon;
+use crate::engine::Engine;
+use crate::jobfile;
+use crate::model::{Cursor, Job, JobId, Now, Owner};
+use crate::protocol::{
+    Diagnostic, JobDetail, JobRow, MeterBy, MeterTable, Notice, NoticeLevel, PoolFacts, Query, Reply, SchedulerInfo,
+    Severity, Snapshot, SubmitFile, SubmittedJob,
+};
+use crate::sched::{StopKind, meter, view};
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use std::path::PathBuf;
+
+/// A wall time in words, and the day that a wall time belongs to.
+pub(super) struct Calendar {
+    zone: jiff::tz::TimeZone,
+}
+
+impl Calendar {
+    pub(super) const fn new(zone: jiff::tz::TimeZone) -> Self {
+        Self { zone }
+    }
+
+    fn at(&self, wall_ms: i64) -> Option<DateTime> {
+        Timestamp::from_millisecond(wall_ms).ok().map(|at| self.zone.to_datetime(at))
+    }
+
+    fn midnight(&self, day: Date) -> Option<i64> {
+        self.zone.to_timestamp(day.into()).ok().map(Timestamp::as_millisecond)
+    }
+
+    /// `14:20`, with the date when it is another day than `now`.
+    pub(super) fn clock(&self, wall_ms: i64, now: &Now) -> String {
+        let (Some(at), Some(today)) = (self.at(wall_ms), self.at(now.wall_ms)) else { return "?".to_owned() };
+        let format = if at.date() == today.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+        at.strftime(format).to_string()
+    }
+
+    /// The local day of a wall time, and when the next one begins.
+    pub(super) fn day(&self, wall_ms: i64) -> (String, i64) {
+        let Some(day) = self.at(wall_ms).map(|at| at.date()) else { return ("?".to_owned(), i64::MAX) };
+        let next = day.tomorrow().ok().and_then(|next| self.midnight(next));
+        (day.to_string(), next.unwrap_or(i64::MAX))
+    }
+
+    /// When the local day of a wall time began.
+    pub(super) fn day_began(&self, wall_ms: i64) -> i64 {
+        self.at(wall_ms).and_then(|at| self.midnight(at.date())).unwrap_or(wall_ms)
+    }
+}
+
+impl Daemon {
+    /// Answers a query from durable state.
+    pub(super) fn answer(&mut self, query: Query) -> Reply {
+        match query {
+            Query::Ping => Reply::Pong,
+            Query::Snapshot { .. } => Reply::Snapshot(Box::new(self.snapshot())),
+            Query::Jobs { done } => Reply::Jobs(self.rows(done)),
+            Query::Resolve { name } => match view::resolve(&self.world, &name) {
+                Ok(job) => Reply::Resolved { job: job.id, generation: job.generation },
+                Err(message) => Reply::NotFound { message },
+            },
+            Query::Job { job } => match self.find(job) {
+                Some(job) => Reply::Job(Box::new(self.detail(&job))),
+                None => Reply::NotFound { message: format!("no job {job}") },
+            },
+            Query::Gpus => Reply::Gpus(self.with_frame(|daemon, frame| view::gpus(&daemon.world, frame))),
+            Query::Meter { by, since_ms, until_ms } => self.meter(by, since_ms, until_ms),
+            Query::MeterCheck => self.meter_check(),
+        }
+    }
+
+    /// The whole picture, from durable state.
+    pub(super) fn snapshot(&mut self) -> Snapshot {
+        let margin = self.margin();
+        let mut picture = std::mem::take(&mut self.picture);
+        let snapshot = self.with_frame(|daemon, frame| picture.take(&daemon.world, frame, margin));
+        self.picture = picture;
+        self.durable = Some(snapshot.clone());
+        snapshot
+    }
+
+    /// The last durable picture with a banner, while events cannot be made durable.
+    pub(super) fn frozen_picture(&mut self, reason: &str) -> Snapshot {
+        let mut snapshot = match &self.durable {
+            Some(snapshot) => snapshot.clone(),
+            None => self.snapshot(),
+        };
+        snapshot.notices = self.notices();
+        if snapshot.notices.iter().all(|notice| notice.text != reason) {
+            let banner = Notice { level: NoticeLevel::Error, text: reason.to_owned(), job: None };
+            snapshot.notices.insert(0, banner);
+        }
+        snapshot
+    }
+
+    /// Answers a query while events cannot be made durable.
+    pub(super) fn answer_frozen(&mut self, query: &Query, reason: &str) -> Reply {
+        match query {
+            Query::Ping => Reply::Pong,
+            Query::Snapshot { .. } => Reply::Snapshot(Box::new(self.frozen_picture(reason))),
+            Query::Jobs { done } => {
+                let snapshot = self.frozen_picture(reason);
+                let done = snapshot.history.iter().take(*done as usize);
+                Reply::Jobs(snapshot.jobs.iter().chain(done).map(|row| (**row).clone()).collect())
+            }
+            Query::Gpus => Reply::Gpus(self.frozen_picture(reason).gpus),
+            Query::Resolve { name } => match view::resolve(&self.world, name) {
+                Ok(job) => Reply::Resolved { job: job.id, generation: job.generation },
+                Err(message) => Reply::NotFound { message },
+            },
+            Query::Job { .. } | Query::Meter { .. } | Query::MeterCheck => {
+                Reply::Unavailable { message: reason.to_owned() }
+            }
+        }
+    }
+
+    /// A cancel while events cannot be made durable goes straight to the supervisor, which journals it.
+    pub(super) fn cancel_frozen(&mut self, job: JobId, now: bool, by: &str) -> Reply {
+        let lease = self.world.queue.get(job).and_then(|job| {
+            job.tasks
+                .iter()
+                .map(|task| &task.current().state)
+                .find(|state| matches!(state.cursor(), Cursor::Renting | Cursor::Running))?
+                .lease()
+        });
+        let Some(lease) = lease else {
+            let message = "the state cannot be written: a waiting job cannot be cancelled until it can".to_owned();
+            return Reply::Unavailable { message };
+        };
+        let by = by.to_owned();
+        let kind = if now { StopKind::CancelNow { by } } else { StopKind::Cancel { by } };
+        match self.engine.stop(lease, &kind) {
+            Ok(()) => Reply::Ok { message: format!("#{job} is being stopped; recorded when the state can be written") },
+            Err(error) => Reply::Unavailable { message: format!("#{job} cannot be stopped: {error}") },
+        }
+    }
+
+    /// A job in memory, or in the store.
+    fn find(&self, job: JobId) -> Option<Job> {
+        self.world.queue.get(job).cloned().or_else(|| self.store.reader().job(job).ok().flatten())
+    }
+
+    /// One job, whole.
+    pub(super) fn detail(&self, job: &Job) -> JobDetail {
+        let spec = jobfile::to_json(&job.spec);
+        self.with_frame(|daemon, frame| {
+            let outlook = if job.done.is_some() {
+                view::Outlook::default()
+            } else {
+                view::outlook(&daemon.world, &frame.now)
+            };
+            view::detail(&daemon.world, job, &outlook, frame, spec)
+        })
+    }
+
+    fn rows(&self, done: u32) -> Vec<JobRow> {
+        self.with_frame(|daemon, frame| {
+            let world = &daemon.world;
+            let outlook = view::outlook(world, &frame.now);
+            let live = view::order(world);
+            let row = |job: &Job| view::row(world, job, &outlook, frame);
+            let mut rows: Vec<JobRow> = live.into_iter().filter_map(|id| world.queue.get(id)).map(row).collect();
+            rows.extend(world.queue.history().take(done as usize).map(row));
+            let missing = (done as usize).saturating_sub(world.queue.history().count());
+            let oldest = world.queue.history().last();
+            let before = oldest.and_then(|job| job.done.as_ref().map(|(at, _)| (at.wall_ms, job.id)));
+            if missing > 0
+                && let Some(before) = before
+                && let Ok(older) = daemon.store.reader().jobs_done(Some(before), missing)
+            {
+                // Jobs of one turn are done at the same moment: those that memory has are not taken twice.
+                rows.extend(older.iter().filter(|job| world.queue.get(job.id).is_none()).map(row));
+            }
+            rows
+        })
+    }
+
+    fn meter(&self, by: MeterBy, since: Option<i64>, until: Option<i64>) -> Reply {
+        let now = crate::clock::now();
+        let calendar = Calendar::new(self.intake.zone.clone());
+        let rates = &self.intake.config.rates;
+        let rates = match (rates.gpu_hour, rates.core_hour) {
+            (None, None) => None,
+            (gpu, core) => Some((gpu.unwrap_or(0.0), core.unwrap_or(0.0))),
+        };
+        match self.all_leases(since, until) {
+            Ok(leases) => {
+                let day_of = |at| calendar.day(at);
+                let cut = meter::Cut { by, since, until, day_of: &day_of, rates };
+                let table: MeterTable = meter::table(leases.iter(), &now, &cut);
+                Reply::Meter(table)
+            }
+            Err(message) => Reply::Unavailable { message },
+        }
+    }
+
+    fn meter_check(&self) -> Reply {
+        let now = crate::clock::now();
+        let calendar = Calendar::new(self.intake.zone.clone());
+        match self.all_leases(None, None) {
+            Ok(leases) => {
+                let mut differences = meter::check(leases.iter(), &now, &|at| calendar.day(at));
+                for lease in &leases {
+                    if let Some(held) = self.world.lease(lease.id)
+                        && held.gpu_ms(&now) != lease.gpu_ms(&now)
+                    {
+                        differences.push(format!("lease {}: memory and store differ", lease.id));
+                    }
+                }
+                Reply::MeterChecked { leases: leases.len() as u64, differences }
+            }
+            Err(message) => Reply::Unavailable { message },
+        }
+    }
+
+    /// Leases of the store, with what this process knows of those that are open.
+    fn all_leases(&self, since: Option<i64>, until: Option<i64>) -> Result<Vec<crate::model::Lease>, String> {
+        let stored = self
+            .store
+            .reader()
+            .leases_between(since.unwrap_or(i64::MIN), until.unwrap_or(i64::MAX))
+            .map_err(|error| error.to_string())?;
+        Ok(stored.into_iter().map(|lease| self.world.lease(lease.id).cloned().unwrap_or(lease)).collect())
+    }
+
+    /// A file checked against this pool; changes nothing.
+    pub(super) fn check(&self, file: SubmitFile, by: Owner, pool: &PoolFacts, now: &Now) -> Reply {
+        match self.intake.submit(file, by, pool, now) {
+            Err(refusal) => Reply::Checked { jobs: Vec::new(), diagnostics: refusal.diagnostics },
+            Ok((submission, diagnostics)) => {
+                let jobs = view::would_be(&self.world, submission, now);
+                Reply::Checked { jobs, diagnostics }
+            }
+        }
+    }
+
+    /// Adds to a reply what was left to after the launches.
+    pub(super) fn complete(&self, reply: Reply, warnings: Vec<Diagnostic>) -> Reply {
+        match reply {
+            Reply::Submitted { jobs, .. } => {
+                let ids: Vec<JobId> = jobs.iter().filter_map(|job| job.id).collect();
+                let jobs: Vec<SubmittedJob> = view::submitted(&self.world, &ids, &crate::clock::now());
+                let diagnostics =
+                    warnings.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Warning).collect();
+                Reply::Submitted { jobs, diagnostics }
+            }
+            other => other,
+        }
+    }
+
+    fn margin(&self) -> Margin {
+        let pool = &self.world.pool;
+        let host = pool.host;
+        Margin {
+            scheduler: SchedulerInfo {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                pid: std::process::id(),
+                host: crate::config::hostname(),
+                user: self.intake.owner.name.clone(),
+                root: self.intake.paths.root.clone(),
+                inbox: self.intake.paths.inbox(),
+                since: self.started_ms,
+                gpus_by: self.devices.name().to_owned(),
+                cores: host.map_or(0, |host| host.cores),
+                cores_held: pool.cores_held,
+                memory: host.map_or_else(Default::default, |host| host.memory),
+                memory_held: crate::model::Bytes(pool.memory_held),
+            },
+            inbox: self.board.rows(),
+            notices: self.notices(),
+        }
+    }
+
+    /// Calls with what the shell adds to every view.
+    fn with_frame<R>(&self, view: impl FnOnce(&Self, &view::Frame<'_>) -> R) -> R {
+        let now = crate::clock::now();
+        let calendar = Calendar::new(self.intake.zone.clone());
+        let jobs_dir: PathBuf = self.intake.paths.jobs();
+        let clock = |at| calendar.clock(at, &now);
+        let frame =
+            view::Frame { now, jobs_dir: &jobs_dir, clock: &clock, today_began: calendar.day_began(now.wall_ms) };
+        view(self, &frame)
+    }
+}

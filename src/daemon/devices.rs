@@ -1,0 +1,124 @@
+//! Readings: taken on the loop where they cost microseconds, through the sampler's thread where a driver may block.
+
+use super::message::{Mailbox, Message};
+use crate::gpu::{self, GpuBackend, GpuChoice, OpenOptions, Running, SamplerHandle, SamplerNews};
+use crate::model::{DeviceState, Gpu, Span};
+use crate::sched::{EngineReport, Input, World};
+use std::sync::Arc;
+
+/// Telemetry while somebody watches.
+const WATCHED: Span = Span::secs(2);
+/// Telemetry while jobs run and nobody watches.
+const RUNNING: Span = Span::secs(5);
+/// Telemetry of real devices when nothing runs and nobody watches.
+const IDLE: Span = Span::secs(60);
+
+/// Where readings come from.
+pub(super) struct Devices {
+    source: Source,
+    name: &'static str,
+    /// Why there are no devices.
+    pub(super) trouble: Option<String>,
+}
+
+enum Source {
+    Instant(Box<dyn GpuBackend>),
+    Sampler(SamplerHandle),
+}
+
+impl Devices {
+    /// Opens the chosen source; also the devices that are there now.
+    pub(super) fn open(choice: GpuChoice, options: OpenOptions, mailbox: &Mailbox) -> std::io::Result<(Self, Vec<Gpu>)> {
+        let (mut backend, error) = gpu::open(choice, options);
+        let name = backend.name();
+        let mut trouble = error.map(|error| match error.hint() {
+            Some(hint) => format!("{error}: {hint}"),
+            None => error.to_string(),
+        });
+        let gpus = backend.list().unwrap_or_else(|error| {
+            trouble.get_or_insert(error.to_string());
+            Vec::new()
+        });
+        let source = if backend.instant() {
+            Source::Instant(backend)
+        } else {
+            let mailbox = mailbox.clone();
+            let deliver = Arc::new(move |news| match news {
+                SamplerNews::Readings(readings) => mailbox.post(Message::Input(Input::Readings(readings))),
+                SamplerNews::Devices(Ok(gpus)) => mailbox.post(Message::Input(Input::Devices(gpus))),
+                SamplerNews::Devices(Err(error)) => mailbox.post(Message::NoDevices(error.to_string())),
+            });
+            Source::Sampler(gpu::spawn(backend, &gpus, gpu::deadline::DEFAULT_DEADLINE, deliver)?)
+        };
+        Ok((Self { source, name, trouble }, gpus))
+    }
+
+    /// `nvml`, `simulated` or `none`.
+    pub(super) const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// A reading for this turn, if one costs nothing. Leases whose end is among the inputs no longer run.
+    pub(super) fn read(&mut self, world: &World, inputs: &[Input]) -> Option<Input> {
+        let Source::Instant(backend) = &mut self.source else { return None };
+        if world.pool.gpus() == 0 {
+            return None;
+        }
+        let running = running(world, |lease| {
+            inputs.iter().any(|input| {
+                matches!(input, Input::Engine(
+                    EngineReport::Ended { lease: ended, .. }
+                    | EngineReport::Missing { lease: ended, .. }
+                    | EngineReport::NotLaunched { lease: ended, .. }
+                ) if *ended == lease)
+            })
+        });
+        Some(Input::Readings(backend.sample(&running)))
+    }
+
+    /// Asks for a fresh reading. Those that cost nothing are taken with the next turn, which the core has asked for.
+    pub(super) fn probe(&self, world: &World) {
+        if let Source::Sampler(sampler) = &self.source {
+            sampler.request(running(world, |_| false));
+        }
+    }
+
+    /// A reading for telemetry's sake. Where devices are missing, also which ones are there now: a driver that was
+    /// loaded, or a device that is back, is found by itself.
+    pub(super) fn telemetry(&self, world: &World) {
+        if let Source::Sampler(sampler) = &self.source {
+            let missing = |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
+            if world.pool.gpus() == 0 || world.pool.devices().iter().any(|(_, device)| missing(&device.state)) {
+                sampler.relist();
+            }
+        }
+        self.probe(world);
+    }
+
+    /// How long until the next reading for telemetry's sake; `None`: none is needed.
+    pub(super) fn period(&self, world: &World, subscribers: usize) -> Option<Span> {
+        let busy = world.leases.held().next().is_some();
+        match (&self.source, busy, subscribers > 0) {
+            (Source::Instant(_), _, _) if world.pool.gpus() == 0 => None,
+            (_, true, true) | (Source::Sampler(_), false, true) => Some(WATCHED),
+            (_, true, false) => Some(RUNNING),
+            (Source::Sampler(_), false, false) => Some(IDLE),
+            (Source::Instant(_), false, _) => None,
+        }
+    }
+}
+
+fn running(world: &World, ended: impl Fn(crate::model::LeaseId) -> bool) -> Vec<Running> {
+    world
+        .leases
+        .held()
+        .filter(|lease| !ended(lease.id))
+        .flat_map(|lease| {
+            lease.held.devices.iter().map(|held| Running {
+                uuid: held.uuid.clone(),
+                lease: lease.id,
+                token: lease.token.clone(),
+            })
+        })
+        .collect()
+}

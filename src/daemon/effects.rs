@@ -1,0 +1,245 @@
+//! What the core asks for. An effect may fail and be reported; it decides nothing.
+
+use super::clerk::Order;
+use super::message::Message;
+use super::turns::Daemon;
+use crate::engine::Engine;
+use crate::files::{self, SnapshotLimits, SnapshotRequest};
+use crate::model::{
+    AttemptNo, AttemptState, Bytes, Code, Collect, DataFrom, Event, JobId, LeaseId, Outcome, SubmissionId, TaskIx,
+};
+use crate::protocol::json;
+use crate::sched::{Effect, EngineReport, Input, Launch, Prepare, view};
+use std::path::PathBuf;
+
+impl Daemon {
+    /// Carries out the effects of one turn: launches first, everything for people after them.
+    pub(super) fn carry_out(&mut self, effects: Vec<Effect>) {
+        let (fast, slow): (Vec<Effect>, Vec<Effect>) = effects
+            .into_iter()
+            .partition(|effect| matches!(effect, Effect::Launch(_) | Effect::Stop { .. } | Effect::Probe));
+        for effect in fast.into_iter().chain(slow) {
+            self.effect(effect);
+        }
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Launch(launch) => self.launch(&launch),
+            Effect::Stop { lease, kind } => {
+                if let Err(error) = self.engine.stop(lease, &kind) {
+                    tracing::warn!(%lease, %error, "cannot stop");
+                }
+            }
+            Effect::Dismiss { lease } => self.dismiss(lease),
+            Effect::Prepare(prepare) => self.prepare(*prepare),
+            Effect::WriteAnswer { job, submission } => self.write_answer(job, submission),
+            Effect::Collect { lease } => self.collect(lease),
+            Effect::Release { job, task, attempt, lease } => self.release(job, task, attempt, lease),
+            Effect::WriteReceipt { job } => self.write_receipt(job),
+            Effect::TakeDrop { name, ident, folder_to } => {
+                if let Some(parent) = folder_to.as_deref().and_then(std::path::Path::parent)
+                    && let Err(error) = super::clerk::private_dir(parent)
+                {
+                    tracing::warn!(%error, "cannot make the folder for a dropped folder");
+                }
+                match self.inbox.take(&name, &ident, folder_to.as_deref()) {
+                    Ok(_) => self.intake.remove_why(&name),
+                    Err(error) => tracing::warn!(name, %error, "cannot take an accepted drop out of the inbox"),
+                }
+            }
+            Effect::Probe => self.devices.probe(&self.world),
+        }
+    }
+
+    fn launch(&mut self, launch: &Launch) {
+        if let Err(error) = self.engine.launch(launch) {
+            let why = format!("its supervisor could not be started: {error}");
+            tracing::error!(lease = %launch.lease, %error, "cannot launch");
+            let at = crate::clock::now();
+            self.pending.push(Input::Engine(EngineReport::NotLaunched { lease: launch.lease, at, why }));
+        }
+    }
+
+    /// The devices of a lease are back: its supervisor may go, and its run directory with it once its attempt is done.
+    fn dismiss(&mut self, lease: LeaseId) {
+        if let Err(error) = self.engine.dismiss(lease) {
+            tracing::debug!(%lease, %error, "no supervisor to dismiss");
+        }
+        if self.attempt_of(lease).is_none_or(|state| matches!(state, AttemptState::Done { .. })) {
+            self.clerk.order(Order::Remove(vec![self.intake.paths.run(lease)]));
+        }
+    }
+
+    fn attempt_of(&self, lease: LeaseId) -> Option<AttemptState> {
+        let record = self.world.lease(lease)?;
+        let job = self.world.queue.get(record.job)?;
+        job.attempts().map(|(_, attempt)| &attempt.state).find(|state| state.lease() == Some(lease)).cloned()
+    }
+
+    fn prepare(&self, prepare: Prepare) {
+        let paths = self.intake.paths.clone();
+        let limits = SnapshotLimits {
+            bytes: Bytes::mib(self.intake.config.limits.snapshot_mib),
+            files: self.intake.config.limits.snapshot_files,
+        };
+        let mailbox = self.intake.mailbox.clone();
+        tokio::task::spawn_blocking(move || {
+            let result = make_ready(&prepare, &paths, limits);
+            let Prepare { job, task, attempt, .. } = prepare;
+            mailbox.post(Message::Input(Input::Prepared { job, task, attempt, result }));
+        });
+    }
+
+    /// `jobs/17-name/`: the job file and the answer.
+    fn write_answer(&self, job: JobId, submission: SubmissionId) {
+        let Some(row) = self.world.queue.get(job) else { return };
+        let dir = self.intake.paths.jobs().join(row.folder());
+        let attempt = row.tasks.first().map_or(1, |task| task.current().number.0);
+        if dir.join("answer.txt").exists() {
+            return;
+        }
+        let source = self.source_of(submission, &row.origin);
+        let answer = self.answer_text(job);
+        self.clerk.order(Order::Folder { dir, source, answer, attempt });
+    }
+
+    /// The text of a submission: of this turn, else from the store; a retry has its first job's.
+    fn source_of(&self, submission: SubmissionId, origin: &crate::model::Origin) -> Option<String> {
+        if let crate::model::Origin::Retry { of } = origin {
+            let first = self.world.queue.get(*of)?;
+            return std::fs::read_to_string(self.intake.paths.jobs().join(first.folder()).join("job.yaml")).ok();
+        }
+        let in_turn = self.last_events.iter().find_map(|record| match &record.event {
+            Event::SubmissionAccepted { submission: found, source, .. } if *found == submission => Some(source.clone()),
+            _ => None,
+        });
+        in_turn.or_else(|| self.store.reader().submission(submission).ok().flatten().map(|stored| stored.source))
+    }
+
+    /// Gathers what a run left behind whose supervisor is gone.
+    fn collect(&self, lease: LeaseId) {
+        let Some(record) = self.world.lease(lease) else { return };
+        let Some(job) = self.world.queue.get(record.job) else { return };
+        let Some((task, attempt)) = record.attempts.last().copied() else { return };
+        let live = job.spec.work.code == Code::Live && job.spec.work.dir.is_some();
+        let work_dir = match (&job.spec.work.dir, live) {
+            (Some(dir), true) => dir.clone(),
+            (Some(_), false) => self.intake.paths.prepared(job.id, task.0, attempt.0),
+            (None, _) => self.intake.paths.run(lease).join(format!("work-{task}-{attempt}")),
+        };
+        let order = Collect {
+            items: job.spec.output.clone(),
+            work_dir,
+            output_dir: self.intake.paths.attempt(&job.folder(), attempt.0).join("output"),
+            live,
+            newer_than_ns: i128::from(record.granted.wall_ms) * 1_000_000,
+            output_to: job.spec.output_to.clone(),
+            job: job.id.to_string(),
+            partial: true,
+        };
+        let mailbox = self.intake.mailbox.clone();
+        tokio::task::spawn_blocking(move || {
+            let result = files::collect(&order).map_err(|error| error.to_string());
+            let report = EngineReport::Collected { lease, task, attempt, result };
+            mailbox.post(Message::Input(Input::Engine(report)));
+        });
+    }
+
+    /// Scratch goes; the core is told when it has.
+    fn release(&self, job: JobId, task: TaskIx, attempt: AttemptNo, lease: LeaseId) {
+        let paths = &self.intake.paths;
+        let run = paths.run(lease);
+        let returned = self.world.leases.get(lease).is_none();
+        let remove = if returned {
+            vec![run, paths.prepared(job, task.0, attempt.0)]
+        } else {
+            // Its supervisor still holds devices: the journal stays until they are back.
+            let scratch = ["work", "tmp", "data"].map(|name| run.join(format!("{name}-{task}-{attempt}")));
+            scratch.into_iter().chain([paths.prepared(job, task.0, attempt.0)]).collect()
+        };
+        self.clerk.order(Order::Release { remove, then: Input::Released { job, task, attempt } });
+    }
+
+    fn write_receipt(&self, job: JobId) {
+        let Some(row) = self.world.queue.get(job) else { return };
+        let detail = self.detail(row);
+        let document = serde_json::to_string_pretty(&json::show(&detail, &self.intake.zone));
+        let Ok(document) = document else { return };
+        let markdown = json::receipt_markdown(&detail, &self.intake.zone);
+        let dir = self.intake.paths.jobs().join(row.folder());
+        let attempt = row.tasks.first().map_or(1, |task| task.current().number.0);
+        if let Some((_, Outcome::NeverStarted { .. } | Outcome::Cancelled { .. })) = &row.done {
+            // May be done before its folder was made.
+            self.write_answer(job, row.submission);
+        }
+        self.clerk.order(Order::Receipt { dir, json: document + "\n", markdown, attempt });
+        self.clerk.order(Order::Remove(vec![self.intake.paths.snapshot(job)]));
+    }
+
+    /// What the owner is told when a job is accepted.
+    fn answer_text(&self, job: JobId) -> String {
+        let now = crate::clock::now();
+        let Some(row) = self.world.queue.get(job) else { return String::new() };
+        let mut text = format!("accepted as {job}, {}\n", self.clock_with_zone(row.submitted.wall_ms));
+        if let Some(told) = view::submitted(&self.world, &[job], &now).first() {
+            match (told.place, told.starts_at) {
+                (Some(place), Some(at)) => {
+                    text += &format!("place {place}, starts about {}", self.clock_with_zone(at));
+                }
+                (Some(place), None) => text += &format!("place {place}, start unknown"),
+                (None, _) => text += &format!("it is {}", row.state().word()),
+            }
+            if let Some(why) = told.why.as_ref().filter(|_| told.place.is_some()) {
+                text += &format!(", because: {why}");
+            }
+            text.push('\n');
+            if told.late {
+                text += "as things are it will miss its deadline\n";
+            }
+        }
+        for warning in &row.warnings {
+            text += &format!("warning: {warning}\n");
+        }
+        text
+    }
+
+    /// A wall time for people, with its zone.
+    pub(super) fn clock_with_zone(&self, wall_ms: i64) -> String {
+        let zone = &self.intake.zone;
+        jiff::Timestamp::from_millisecond(wall_ms)
+            .and_then(|at| zone.to_zoned_datetime(zone.to_datetime(at)))
+            .map(|at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
+            .unwrap_or_default()
+    }
+}
+
+/// Makes the work directory of an attempt, and looks whether the data of earlier jobs are there.
+fn make_ready(prepare: &Prepare, paths: &crate::config::Paths, limits: SnapshotLimits) -> Result<(), String> {
+    for (item, folder) in &prepare.sources {
+        if let DataFrom::Job { job, path } = &item.from {
+            let found: PathBuf = paths.jobs().join(folder).join("output").join(path);
+            if !found.exists() {
+                return Err(format!("job:{job}/{path} is not among the outputs of {folder}"));
+            }
+        }
+    }
+    let (Some(dir), Code::Snapshot { skip, keep }) = (&prepare.spec.work.dir, &prepare.spec.work.code) else {
+        return Ok(());
+    };
+    let tree = paths.snapshot(prepare.job);
+    if !tree.exists() {
+        let request = SnapshotRequest {
+            dir: dir.clone(),
+            skip: skip.clone(),
+            keep: keep.clone(),
+            limits,
+            dest: tree.clone(),
+        };
+        files::snapshot(&request).map_err(|error| error.to_string())?;
+    }
+    let work = paths.prepared(prepare.job, prepare.task.0, prepare.attempt.0);
+    files::remove_tree(&work).map_err(|error| error.to_string())?;
+    files::copy_tree(&tree, &work).map_err(|error| error.to_string())?;
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! The scheduler: one loop that owns the world. Layer 3.
+//!
+//! ```text
+//! inputs → step → append → effects → replies → publish
+//! ```
+//!
+//! Nothing is seen or done before it is durable: the events of a turn become one commit, however many inputs it had, and
+//! only then are its effects carried out, its replies sent and its rows published. A commit that fails freezes the turn:
+//! the same events are appended again on a reopened store until the disk is back; the last picture stays served with a
+//! banner, and a cancel goes straight to the supervisor.
+//!
+//! | module | does |
+//! |---|---|
+//! | `start` | opens everything, in the order in which it can be refused |
+//! | `turns` | the loop |
+//! | `intake` | job files to submissions |
+//! | `effects` | what the core asks for |
+//! | `clerk` | the thread that writes job folders, answers and receipts, off the path |
+//! | `devices` | readings: at once for simulated devices, through the sampler for real ones |
+//! | `answers` | queries |
+//! | `picture` | rows with revisions, for snapshots and updates |
+//! | `socket` | connections |
+
+mod answers;
+mod clerk;
+mod clockwatch;
+mod devices;
+mod effects;
+mod intake;
+mod message;
+mod picture;
+mod socket;
+mod start;
+mod turns;
+
+pub use start::{DaemonError, ServeSetup, serve};

@@ -1,0 +1,88 @@
+//! The picture that screens get: rows with the revision in which they last changed, so that only those travel.
+
+use crate::model::{JobId, Revision};
+use crate::protocol::{JobRow, Snapshot, Update};
+use crate::sched::World;
+use crate::sched::view::{self, Frame, Outlook};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Done jobs in a picture.
+const HISTORY: usize = 200;
+
+/// Rows as they were last shown.
+#[derive(Debug, Default)]
+pub(super) struct Picture {
+    rows: HashMap<JobId, Arc<JobRow>>,
+}
+
+/// What a picture has besides rows.
+#[derive(Debug, Clone)]
+pub(super) struct Margin {
+    pub(super) scheduler: crate::protocol::SchedulerInfo,
+    pub(super) inbox: Vec<crate::protocol::InboxRow>,
+    pub(super) notices: Vec<crate::protocol::Notice>,
+}
+
+impl Picture {
+    /// The whole picture. A row that has not changed keeps its revision.
+    pub(super) fn take(&mut self, world: &World, frame: &Frame<'_>, margin: Margin) -> Snapshot {
+        let revision = world.counters.revision;
+        let outlook = view::outlook(world, &frame.now);
+        let mut kept = HashMap::with_capacity(self.rows.len());
+        let mut rows = |ids: &mut dyn Iterator<Item = JobId>| -> Vec<Arc<JobRow>> {
+            ids.filter_map(|id| {
+                let row = self.row(world, id, &outlook, frame, revision)?;
+                kept.insert(id, Arc::clone(&row));
+                Some(row)
+            })
+            .collect()
+        };
+        let jobs = rows(&mut view::order(world).into_iter());
+        let history = rows(&mut world.queue.history().take(HISTORY).map(|job| job.id));
+        self.rows = kept;
+        Snapshot {
+            revision,
+            at: frame.now,
+            scheduler: margin.scheduler,
+            jobs,
+            history,
+            gpus: view::gpus(world, frame),
+            meter: view::meter(world, frame),
+            inbox: margin.inbox,
+            notices: margin.notices,
+        }
+    }
+
+    fn row(
+        &self,
+        world: &World,
+        id: JobId,
+        outlook: &Outlook,
+        frame: &Frame<'_>,
+        revision: Revision,
+    ) -> Option<Arc<JobRow>> {
+        let mut row = view::row(world, world.queue.get(id)?, outlook, frame);
+        if let Some(old) = self.rows.get(&id) {
+            row.revision = old.revision;
+            if **old == row {
+                return Some(Arc::clone(old));
+            }
+        }
+        row.revision = revision;
+        Some(Arc::new(row))
+    }
+}
+
+/// What a subscriber that has `since` does not have yet.
+pub(super) fn update(snapshot: &Snapshot, since: Option<Revision>) -> Update {
+    let order = snapshot.jobs.iter().map(|row| row.id).collect();
+    let history_order = snapshot.history.iter().map(|row| row.id).collect();
+    let newer = |rows: &[Arc<JobRow>]| -> Vec<Arc<JobRow>> {
+        rows.iter().filter(|row| since.is_none_or(|since| row.revision > since)).cloned().collect()
+    };
+    let mut changed = Snapshot { jobs: Vec::new(), history: Vec::new(), ..snapshot.clone() };
+    changed.jobs = newer(&snapshot.jobs);
+    changed.history = newer(&snapshot.history);
+    Update { revision: snapshot.revision, snapshot: changed, order, history_order }
+}

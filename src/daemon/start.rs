@@ -1,0 +1,292 @@
+//! Opens everything, in the order in which it can be refused; then runs the loop.
+
+use super::clerk::{Clerk, private_dir};
+use super::devices::Devices;
+use super::intake::{InboxBoard, Intake};
+use super::message::{INBOX_LEN, Mailbox, Message, fill_random};
+use super::picture::Picture;
+use super::socket::{self, Desk};
+use super::turns::Daemon;
+use super::clockwatch;
+use crate::config::{Config, Environment, Paths};
+use crate::engine::local::{LocalConfig, LocalEngine};
+use crate::engine::{Engine, EngineError};
+use crate::gpu::{self, GpuChoice, OpenOptions};
+use crate::inbox::{Inbox, InboxConfig, InboxError};
+use crate::model::{Bytes, Owner, Revision};
+use crate::sched::{Counters, Input, Remembered, World, resume};
+use crate::store::{Identity, Store, StoreError, StoreOptions};
+use jiff::tz::TimeZone;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use thiserror::Error;
+use tokio::sync::{mpsc, watch};
+
+/// A scheduler that holds the lock is asked for this long whether it is there.
+const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// What `overnight serve` was asked for.
+#[derive(Debug, Clone)]
+pub struct ServeSetup {
+    /// The folders.
+    pub paths: Paths,
+    /// What the operator has set.
+    pub config: Config,
+    /// The environment, read once.
+    pub environment: Environment,
+    /// The zone that times are shown in.
+    pub zone: TimeZone,
+    /// Where devices come from.
+    pub gpus: GpuChoice,
+    /// Seed of simulated devices.
+    pub seed: u64,
+    /// Control file of simulated devices.
+    pub control: Option<PathBuf>,
+}
+
+/// Why the scheduler cannot start.
+#[derive(Debug, Error)]
+pub enum DaemonError {
+    /// Another one runs and answers, or at least holds the lock.
+    #[error("another scheduler{} has the state {}", pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), state.display())]
+    Taken {
+        /// The state directory.
+        state: PathBuf,
+        /// The other process, if it said who it is.
+        pid: Option<u32>,
+    },
+    /// Another one holds the lock and does not answer.
+    #[error(
+        "a scheduler{} holds the state {} and does not answer; nothing is started beside it. If it is stopped \
+         (kill -CONT) or hangs, end that process first",
+        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), state.display()
+    )]
+    NotAnswering {
+        /// The state directory.
+        state: PathBuf,
+        /// The other process, if it said who it is.
+        pid: Option<u32>,
+    },
+    /// The store refuses.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The inbox cannot be watched.
+    #[error(transparent)]
+    Inbox(InboxError),
+    /// The engine cannot be started.
+    #[error(transparent)]
+    Engine(EngineError),
+    /// The system refuses.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// The system's words.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Runs the scheduler until it is told to stop. Jobs go on after it. Calls `ready` once it answers.
+pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError> {
+    let paths = &setup.paths;
+    for dir in [&paths.root, &paths.state, &paths.inbox(), &paths.jobs()] {
+        private_dir(dir).map_err(io("make", dir))?;
+    }
+    let _lock = lock(paths)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(4)
+        .thread_stack_size(512 << 10)
+        .build()
+        .map_err(io("start the loop for", &paths.state))?;
+    runtime.block_on(async {
+        let (mut daemon, first, clerk) = open(setup)?;
+        ready();
+        daemon.run(first).await;
+        // What was ordered is still written; then the store closes.
+        drop(daemon);
+        drop(clerk.join());
+        Ok(())
+    })
+}
+
+fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandle<()>), DaemonError> {
+    let ServeSetup { paths, config, environment, zone, gpus, seed, control } = setup;
+    let options = StoreOptions::new(paths.root.join(".first-start"));
+    let (store, loaded) =
+        Store::open(&paths.store(), &Identity::read(), &options).map_err(DaemonError::Store)?;
+    let world = World::restore(Remembered {
+        jobs: loaded.jobs,
+        leases: loaded.leases,
+        devices: loaded.devices,
+        drops: loaded.drops.into_iter().map(|(ident, _)| ident).collect(),
+        counters: Counters {
+            seq: loaded.last_seq,
+            job: crate::model::JobId(loaded.next_job.0.saturating_sub(1)),
+            submission: crate::model::SubmissionId(loaded.next_submission.0.saturating_sub(1)),
+            lease: crate::model::LeaseId(loaded.next_lease.0.saturating_sub(1)),
+            revision: Revision(0),
+        },
+    });
+    let (sender, messages) = mpsc::channel(INBOX_LEN);
+    let mailbox = Mailbox(sender);
+    let owner = Owner { uid: environment.uid, name: environment.user.clone() };
+    let lock_dir = gpu::lock_dir(None);
+    let options =
+        OpenOptions { seed, control, ignore: config.outside.ignore.clone(), lock_dir: lock_dir.clone() };
+    let (devices, listed) =
+        Devices::open(gpus, options, &mailbox).map_err(io("start the sampler for", &paths.state))?;
+    let mut engine = engine(&paths, &config, &environment, lock_dir, &mailbox)?;
+    let simulated = match gpus {
+        GpuChoice::Simulated(n) => Some(n),
+        _ => None,
+    };
+    let mut first = vec![Input::Host(gpu::host_reading(simulated)), Input::Devices(listed)];
+    // Leases whose attempt is not done: their supervisors live, or have left word in their journals.
+    let leases: Vec<_> = world
+        .queue
+        .live()
+        .flat_map(|job| job.tasks.iter())
+        .filter_map(|task| task.current().state.lease())
+        .chain(world.leases.iter().map(|lease| lease.id))
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .filter_map(|id| world.lease(id).map(|lease| (id, lease.token.clone())))
+        .collect();
+    engine.survey(&leases).map_err(DaemonError::Engine)?;
+    let unfinished = resume(&world);
+    let inbox = watch_inbox(&paths, &config, &owner, &mailbox)?;
+    let (clerk, thread) = Clerk::spawn(mailbox.clone()).map_err(io("start the clerk for", &paths.jobs()))?;
+    let (revision, watcher) = watch::channel(Revision::default());
+    listen(&paths, Desk { mailbox: mailbox.clone(), revision: watcher, owner: owner.clone() })?;
+    clockwatch::spawn(mailbox.clone()).map_err(io("watch the clock for", &paths.state))?;
+    watch_signals(mailbox.clone()).map_err(io("watch signals for", &paths.state))?;
+    let mut random = [0_u8; 16];
+    fill_random(&mut random);
+    let mut daemon = Daemon {
+        world,
+        seed: u128::from_le_bytes(random),
+        store,
+        engine,
+        inbox,
+        devices,
+        intake: Intake { paths, config, environment, zone, owner, mailbox },
+        clerk,
+        board: InboxBoard::default(),
+        picture: Picture::default(),
+        started_ms: crate::clock::wall_ms(),
+        durable: None,
+        trouble: None,
+        stopped: None,
+        pending: Vec::new(),
+        last_events: Vec::new(),
+        subscribers: 0,
+        revision,
+        messages,
+    };
+    daemon.carry_out(unfinished);
+    first.append(&mut daemon.pending);
+    Ok((daemon, first, thread))
+}
+
+fn engine(
+    paths: &Paths,
+    config: &Config,
+    environment: &Environment,
+    lock_dir: PathBuf,
+    mailbox: &Mailbox,
+) -> Result<LocalEngine, DaemonError> {
+    let itself = Path::new("/proc/self/exe");
+    let executable = File::open(itself).map_err(io("open", itself))?.into();
+    let mut variables = crate::config::capture_login_path(paths, environment);
+    if let Some(path) = &config.environment.path {
+        variables.insert("PATH".to_owned(), path.clone());
+    }
+    if let Some(lang) = &config.environment.lang {
+        variables.insert("LANG".to_owned(), lang.clone());
+    }
+    let local = LocalConfig {
+        paths: paths.clone(),
+        environment: variables,
+        log_bound: Bytes::mib(config.limits.log_mib),
+        lock_dir,
+        executable,
+        collector: None,
+    };
+    let mailbox = mailbox.clone();
+    let report = Arc::new(move |report| mailbox.post(Message::Input(Input::Engine(report))));
+    LocalEngine::new(local, report).map_err(DaemonError::Engine)
+}
+
+fn watch_inbox(paths: &Paths, config: &Config, owner: &Owner, mailbox: &Mailbox) -> Result<Inbox, DaemonError> {
+    let mut watched = InboxConfig::new(paths.inbox(), &paths.state, owner.uid);
+    watched.max_bytes = config.limits.max_file.0;
+    let mailbox = mailbox.clone();
+    let deliver = Arc::new(move |event| mailbox.post(Message::Inbox(event)));
+    Inbox::start(watched, deliver).map_err(DaemonError::Inbox)
+}
+
+fn listen(paths: &Paths, desk: Desk) -> Result<(), DaemonError> {
+    let path = paths.socket();
+    let listener = socket::bind(&path).map_err(io("bind", &path))?;
+    tokio::spawn(socket::listen(listener, desk));
+    Ok(())
+}
+
+fn watch_signals(mailbox: Mailbox) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut term, mut int, mut hup) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = term.recv() => mailbox.send(Message::Terminate).await,
+                _ = int.recv() => mailbox.send(Message::Terminate).await,
+                // A terminal that goes away is no reason to end.
+                _ = hup.recv() => {}
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Takes the lock of the state directory, held until the process ends. Whoever does not get it touches nothing.
+fn lock(paths: &Paths) -> Result<File, DaemonError> {
+    let path = paths.state.join("lock");
+    let mut file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => {
+            let pid = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+            let state = paths.state.clone();
+            return Err(match crate::client::Client::connect(paths, PROBE_TIMEOUT) {
+                Ok(_) => DaemonError::Taken { state, pid },
+                Err(crate::client::ClientError::Version { .. }) => DaemonError::Taken { state, pid },
+                Err(_) => DaemonError::NotAnswering { state, pid },
+            });
+        }
+        Err(std::fs::TryLockError::Error(source)) => {
+            return Err(DaemonError::Io { doing: "lock", path, source });
+        }
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
+    Ok(file)
+}
+
+fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DaemonError {
+    let path = path.to_owned();
+    move |source| DaemonError::Io { doing, path, source }
+}

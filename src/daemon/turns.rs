@@ -1,0 +1,418 @@
+//! The loop. It owns the world; everything else sends it messages.
+
+use super::clerk::Clerk;
+use super::devices::Devices;
+use super::intake::{InboxBoard, Intake, refusal};
+use super::message::Message;
+use super::picture::Picture;
+use crate::engine::local::LocalEngine;
+use crate::inbox::{Inbox, InboxEvent};
+use crate::model::{Event, EventRecord, JobId, Lease, LeaseId, Now, Revision};
+use crate::protocol::{Command, InboxState, Notice, NoticeLevel, Reply, Request, Snapshot, Update};
+use crate::sched::{Decision, Input, Moment, World, step};
+use crate::store::{Batch, Store, StoreError};
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Messages taken into one turn at most.
+const TURN_LEN: usize = 512;
+/// A commit that takes longer than this no longer holds up queries.
+const COMMIT_SLOW: Duration = Duration::from_millis(100);
+/// The first wait before a failed commit is tried again; doubled up to [`REOPEN_MAX`].
+const REOPEN_FIRST: Duration = Duration::from_millis(250);
+/// The longest such wait.
+const REOPEN_MAX: Duration = Duration::from_secs(5);
+
+/// The scheduler.
+pub(super) struct Daemon {
+    pub(super) world: World,
+    pub(super) seed: u128,
+    pub(super) store: Store,
+    pub(super) engine: LocalEngine,
+    pub(super) inbox: Inbox,
+    pub(super) devices: Devices,
+    pub(super) intake: Intake,
+    pub(super) clerk: Clerk,
+    pub(super) board: InboxBoard,
+    pub(super) picture: Picture,
+    pub(super) started_ms: i64,
+    /// The last picture that was taken from durable state.
+    pub(super) durable: Option<Snapshot>,
+    /// Why nothing is accepted.
+    pub(super) trouble: Option<String>,
+    /// A bug was found in the core: nothing is started any more.
+    pub(super) stopped: Option<String>,
+    /// Inputs that an effect left for the next turn.
+    pub(super) pending: Vec<Input>,
+    /// The events of the turn whose effects are being carried out.
+    pub(super) last_events: Vec<EventRecord>,
+    pub(super) subscribers: usize,
+    pub(super) revision: watch::Sender<Revision>,
+    pub(super) messages: mpsc::Receiver<Message>,
+}
+
+/// What a turn leaves to be answered once it is durable.
+#[derive(Default)]
+struct Waiting {
+    queries: Vec<(crate::protocol::Query, oneshot::Sender<Reply>)>,
+    updates: Vec<(Option<Revision>, oneshot::Sender<Box<Update>>)>,
+    replies: HashMap<u64, (oneshot::Sender<Reply>, Vec<crate::protocol::Diagnostic>)>,
+    next: u64,
+    ended: bool,
+}
+
+impl Daemon {
+    /// Runs until it is told to stop. Jobs go on.
+    pub(super) async fn run(&mut self, first: Vec<Input>) {
+        let mut inputs = first;
+        let mut waiting = Waiting::default();
+        let mut telemetry_at: Option<u64> = None;
+        loop {
+            let decision = self.decide(&mut inputs);
+            if !decision.events.is_empty() {
+                self.append(&decision.events, &mut waiting).await;
+            }
+            let wake = decision.wake.map(|wake| wake.at);
+            self.settle(decision, &mut waiting);
+            self.publish();
+            if waiting.ended {
+                return;
+            }
+            telemetry_at = self.telemetry(telemetry_at);
+            inputs.append(&mut self.pending);
+            if inputs.is_empty() {
+                let due = [wake, telemetry_at].into_iter().flatten().min();
+                self.wait(due, &mut inputs, &mut waiting).await;
+            } else {
+                self.drain(&mut inputs, &mut waiting);
+            }
+            if telemetry_at.is_some_and(|at| at <= crate::clock::now().boottime_ms) {
+                telemetry_at = None;
+                self.devices.telemetry(&self.world);
+            }
+        }
+    }
+
+    /// Waits for the first message, or until `due`; takes what else is there.
+    async fn wait(&mut self, due: Option<u64>, inputs: &mut Vec<Input>, waiting: &mut Waiting) {
+        let sleep = async {
+            match due {
+                Some(at) => {
+                    let left = at.saturating_sub(crate::clock::now().boottime_ms);
+                    tokio::time::sleep(Duration::from_millis(left)).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let first = tokio::select! {
+            message = self.messages.recv() => message,
+            () = sleep => None,
+        };
+        if let Some(message) = first {
+            self.take(message, inputs, waiting);
+        }
+        self.drain(inputs, waiting);
+    }
+
+    fn drain(&mut self, inputs: &mut Vec<Input>, waiting: &mut Waiting) {
+        for _ in 0..TURN_LEN {
+            let Ok(message) = self.messages.try_recv() else { return };
+            self.take(message, inputs, waiting);
+        }
+    }
+
+    /// One turn of the core. Readings that cost nothing are taken anew for it.
+    fn decide(&mut self, inputs: &mut Vec<Input>) -> Decision {
+        if let Some(readings) = self.devices.read(&self.world, inputs) {
+            inputs.push(readings);
+        }
+        let moment = Moment { now: crate::clock::now(), seed: self.seed };
+        match step(&mut self.world, std::mem::take(inputs), moment) {
+            Ok(decision) => decision,
+            Err(error) => {
+                tracing::error!(%error, "a bug in the scheduler's core: nothing is started any more");
+                self.stopped = Some(format!("a bug in the scheduler ({error}): nothing is started; running jobs go on"));
+                Decision::default()
+            }
+        }
+    }
+
+    /// Makes events durable. Does not return before they are: a failed commit is made again, on a reopened store.
+    async fn append(&mut self, events: &[EventRecord], waiting: &mut Waiting) {
+        let mut wait = REOPEN_FIRST;
+        loop {
+            let batch = self.batch(events);
+            let (done, durable) = oneshot::channel();
+            self.store.append(batch, Box::new(move |result| drop(done.send(result))));
+            let result = self.attend(durable, waiting).await;
+            let Err(error) = result else {
+                self.world.touched = crate::sched::Touched::default();
+                if self.trouble.take().is_some() {
+                    tracing::info!("the store is back");
+                }
+                return;
+            };
+            tracing::error!(error = %error, "cannot make events durable; nothing is accepted or started until it works");
+            self.trouble = Some(trouble(&error));
+            self.attend_for(wait, waiting).await;
+            wait = (wait * 2).min(REOPEN_MAX);
+            let (done, reopened) = oneshot::channel();
+            self.store.reopen(Box::new(move |result| drop(done.send(result.map(|_| ())))));
+            if let Err(error) = self.attend(reopened, waiting).await {
+                self.trouble = Some(trouble(&error));
+            }
+        }
+    }
+
+    /// Waits for the store. A slow one does not hold up queries: they get the last durable picture.
+    async fn attend(
+        &mut self,
+        mut done: oneshot::Receiver<Result<(), StoreError>>,
+        waiting: &mut Waiting,
+    ) -> Result<(), StoreError> {
+        let path = self.intake.paths.store();
+        tokio::select! {
+            biased;
+            result = &mut done => return result.unwrap_or(Err(StoreError::Closed { path })),
+            () = tokio::time::sleep(COMMIT_SLOW) => {}
+        }
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut done => return result.unwrap_or(Err(StoreError::Closed { path })),
+                Some(message) = self.messages.recv(), if self.pending.len() < TURN_LEN => {
+                    self.while_frozen(message, waiting);
+                }
+            }
+        }
+    }
+
+    /// Waits a while for the disk to come back.
+    async fn attend_for(&mut self, wait: Duration, waiting: &mut Waiting) {
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => return,
+                Some(message) = self.messages.recv(), if self.pending.len() < TURN_LEN => {
+                    self.while_frozen(message, waiting);
+                }
+            }
+        }
+    }
+
+    /// A message that comes while events cannot be made durable: looks are served from the last picture, a cancel goes
+    /// straight to the supervisor, what the engine saw is kept for the next turn, everything else is refused.
+    fn while_frozen(&mut self, message: Message, waiting: &mut Waiting) {
+        let reason = self.trouble.clone().unwrap_or_else(|| "the state disk is slow".to_owned());
+        match message {
+            Message::Input(input) => self.pending.push(input),
+            Message::Inbox(event) => {
+                // It is found again by the rescan after the thaw.
+                if let InboxEvent::Dropped(dropped) = event {
+                    self.inbox.forget(&dropped.name);
+                }
+            }
+            Message::Client { request, answer, by } => {
+                let reply = match request {
+                    Request::Query(query) => self.answer_frozen(&query, &reason),
+                    Request::Command(Command::Cancel { job, now, .. }) => self.cancel_frozen(job, now, &by.name),
+                    Request::Command(Command::Stop) => {
+                        waiting.ended = true;
+                        Reply::Ok { message: "the scheduler ends once its last turn is durable".to_owned() }
+                    }
+                    Request::Command(_) => Reply::Unavailable { message: format!("{reason}; nothing is changed") },
+                    Request::Subscribe { .. } => Reply::Pong,
+                };
+                drop(answer.send(reply));
+            }
+            Message::Update { since, answer } => {
+                let snapshot = self.frozen_picture(&reason);
+                drop(answer.send(Box::new(super::picture::update(&snapshot, since))));
+            }
+            Message::Subscribers(change) => self.subscribers = self.subscribers.saturating_add_signed(change as isize),
+            Message::Terminate => waiting.ended = true,
+            Message::NoDevices(_) | Message::ClockStep => {}
+        }
+    }
+
+    fn batch(&self, events: &[EventRecord]) -> Batch {
+        let touched = &self.world.touched;
+        let lease = |id: &LeaseId| -> Option<Lease> { self.world.lease(*id).cloned() };
+        Batch {
+            events: events.to_vec(),
+            jobs: touched.jobs.iter().filter_map(|job| self.world.queue.get(*job).cloned()).collect(),
+            leases: touched.leases.iter().filter_map(lease).collect(),
+            devices: touched
+                .devices
+                .iter()
+                .filter_map(|uuid| Some((uuid.clone(), self.world.pool.get(uuid)?.state.clone())))
+                .collect(),
+            forget_devices: Vec::new(),
+        }
+    }
+
+    /// After the commit: effects, then answers.
+    fn settle(&mut self, decision: Decision, waiting: &mut Waiting) {
+        self.note_accepted(&decision.events);
+        self.last_events = decision.events;
+        self.carry_out(decision.effects);
+        for (to, reply) in decision.replies {
+            if let Some((answer, diagnostics)) = waiting.replies.remove(&to) {
+                drop(answer.send(self.complete(reply, diagnostics)));
+            }
+        }
+        self.last_events.clear();
+        for (query, answer) in std::mem::take(&mut waiting.queries) {
+            drop(answer.send(self.answer(query)));
+        }
+        for (since, answer) in std::mem::take(&mut waiting.updates) {
+            let snapshot = self.snapshot();
+            drop(answer.send(Box::new(super::picture::update(&snapshot, since))));
+        }
+    }
+
+    fn note_accepted(&mut self, events: &[EventRecord]) {
+        let mut jobs: HashMap<crate::model::SubmissionId, Vec<JobId>> = HashMap::new();
+        for record in events {
+            if let Event::JobAccepted { job, submission, .. } = &record.event {
+                jobs.entry(*submission).or_default().push(*job);
+            }
+        }
+        for record in events {
+            if let Event::SubmissionAccepted { submission, origin: crate::model::Origin::Inbox { name, .. }, .. } =
+                &record.event
+            {
+                self.board.accepted(name, jobs.remove(submission).unwrap_or_default(), &record.at);
+            }
+        }
+    }
+
+    /// Tells subscribers that something changed.
+    fn publish(&self) {
+        self.revision.send_if_modified(|revision| {
+            let changed = *revision != self.world.counters.revision;
+            *revision = self.world.counters.revision;
+            changed
+        });
+    }
+
+    /// When the next reading is due for telemetry's sake.
+    fn telemetry(&self, due: Option<u64>) -> Option<u64> {
+        let period = self.devices.period(&self.world, self.subscribers)?;
+        let at = crate::clock::now().boottime_ms + period.0;
+        Some(due.map_or(at, |due| due.min(at)))
+    }
+
+    /// One message into inputs, or into what waits for the turn's end.
+    fn take(&mut self, message: Message, inputs: &mut Vec<Input>, waiting: &mut Waiting) {
+        let now = crate::clock::now();
+        match message {
+            Message::Inbox(event) => self.inbox_event(event, inputs, &now),
+            Message::Input(input) => inputs.push(input),
+            Message::NoDevices(why) => self.devices.trouble = Some(why),
+            Message::Client { by, request, answer } => self.request(by, request, answer, (inputs, waiting), &now),
+            Message::Update { since, answer } => waiting.updates.push((since, answer)),
+            Message::Subscribers(change) => self.subscribers = self.subscribers.saturating_add_signed(change as isize),
+            Message::ClockStep => {}
+            Message::Terminate => waiting.ended = true,
+        }
+    }
+
+    fn request(
+        &mut self,
+        by: crate::model::Owner,
+        request: Request,
+        answer: oneshot::Sender<Reply>,
+        (inputs, waiting): (&mut Vec<Input>, &mut Waiting),
+        now: &Now,
+    ) {
+        match request {
+            Request::Query(query) => waiting.queries.push((query, answer)),
+            Request::Subscribe { .. } => drop(answer.send(Reply::Pong)),
+            Request::Command(Command::Submit(file)) => {
+                let pool = crate::sched::view::pool_facts(&self.world);
+                match self.intake.submit(file, by, &pool, now) {
+                    Ok((mut submission, diagnostics)) => {
+                        let id = waiting.expect(answer, diagnostics);
+                        submission.reply_to = Some(id);
+                        inputs.push(Input::Submission(Box::new(submission)));
+                    }
+                    Err(refusal) => drop(answer.send(Reply::Invalid { diagnostics: refusal.diagnostics })),
+                }
+            }
+            Request::Command(Command::Check(file)) => {
+                let pool = crate::sched::view::pool_facts(&self.world);
+                drop(answer.send(self.check(file, by, &pool, now)));
+            }
+            Request::Command(Command::Rescan) => {
+                self.inbox.rescan();
+                drop(answer.send(Reply::Ok { message: "looking at the inbox again".to_owned() }));
+            }
+            Request::Command(Command::Stop) => {
+                waiting.ended = true;
+                drop(answer.send(Reply::Ok { message: "the scheduler ends; jobs go on".to_owned() }));
+            }
+            Request::Command(command) => {
+                let reply_to = waiting.expect(answer, Vec::new());
+                inputs.push(Input::Command { by, command, reply_to });
+            }
+        }
+    }
+
+    fn inbox_event(&mut self, event: InboxEvent, inputs: &mut Vec<Input>, now: &Now) {
+        match event {
+            InboxEvent::Dropped(dropped) => {
+                let name = dropped.name.clone();
+                let pool = crate::sched::view::pool_facts(&self.world);
+                match self.intake.drop(dropped, &pool, now) {
+                    Ok(submission) => inputs.push(Input::Submission(Box::new(submission))),
+                    Err((_, refusal)) => {
+                        self.intake.write_why(&name, &refusal);
+                        self.board.note(&name, InboxState::Refused { diagnostics: refusal.diagnostics }, now);
+                    }
+                }
+            }
+            InboxEvent::Refused { name, reason, hint, .. } => {
+                let refused = refusal(&name, &reason, &hint);
+                self.intake.write_why(&name, &refused);
+                self.board.note(&name, InboxState::Refused { diagnostics: refused.diagnostics }, now);
+            }
+            InboxEvent::Waiting { name, why } => self.board.note(&name, InboxState::Waiting { why }, now),
+            InboxEvent::Gone { name } => {
+                self.intake.remove_why(&name);
+                self.board.gone(&name);
+            }
+            InboxEvent::Alarm { text } => self.board.alarm = Some(text),
+            InboxEvent::Healed => self.board.alarm = None,
+        }
+    }
+
+    /// What an operator must know; the worst first.
+    pub(super) fn notices(&self) -> Vec<Notice> {
+        let notice = |level, text: &String| Notice { level, text: text.clone(), job: None };
+        let mut notices = Vec::new();
+        notices.extend(self.stopped.iter().map(|text| notice(NoticeLevel::Error, text)));
+        notices.extend(self.trouble.iter().map(|text| notice(NoticeLevel::Error, text)));
+        notices.extend(self.board.alarm.iter().map(|text| notice(NoticeLevel::Error, text)));
+        notices.extend(self.devices.trouble.iter().map(|text| notice(NoticeLevel::Warning, text)));
+        notices
+    }
+}
+
+impl Waiting {
+    /// A number under which an answer is expected.
+    fn expect(&mut self, answer: oneshot::Sender<Reply>, diagnostics: Vec<crate::protocol::Diagnostic>) -> u64 {
+        self.next += 1;
+        self.replies.insert(self.next, (answer, diagnostics));
+        self.next
+    }
+}
+
+fn trouble(error: &StoreError) -> String {
+    if error.is_no_space() {
+        format!("the state disk is full: nothing is accepted or started until there is room ({error}); running jobs go on")
+    } else {
+        format!("the state cannot be written: nothing is accepted or started until it can ({error}); running jobs go on")
+    }
+}

@@ -1,0 +1,209 @@
+//! Leases whose supervisor is gone, or may be: what is left of their trees is ended, their output is collected, and all
+//! that their journals say is reported. Never on the engine's thread.
+
+use super::channel::{Channel, Channels};
+use super::{Report, connect, leftover, translate};
+use crate::clock;
+use crate::model::{AttemptNo, Collected, LeaseId, RunEnd, TaskIx, Token};
+use crate::sched::EngineReport;
+use crate::supervisor::collection::{self, CollectOrder, DISK_FULL};
+use crate::supervisor::process;
+use crate::supervisor::record::{self, JournalError, JournalState, Record};
+use rustix::event::poll;
+use rustix::process::Signal;
+use rustix::time::Timespec;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A supervisor that lives but is not to be reached is given this many tries of 20 ms.
+const CONNECT_TRIES: u32 = 50;
+const CONNECT_AGAIN_MS: u32 = 20;
+/// A full disk is tried again after this many seconds, one at a time.
+const AGAIN_S: u32 = 10;
+
+/// A lease without a channel.
+#[derive(Debug)]
+pub(super) struct Lost {
+    pub(super) lease: LeaseId,
+    pub(super) token: Token,
+    pub(super) run_dir: PathBuf,
+    /// Its supervisor went just now, before our eyes.
+    pub(super) witnessed: bool,
+}
+
+/// Settles leases: one pass over all of them.
+pub(super) fn settle(lost: Vec<Lost>, report: &Report, channels: &Channels) {
+    let mut trees = Vec::new();
+    let mut outputs = Vec::new();
+    for lease in lost {
+        match look(&lease, channels) {
+            Found::Lives => {}
+            Found::NeverRan(why) => {
+                report(EngineReport::NotLaunched { lease: lease.lease, at: clock::now(), why });
+            }
+            Found::Unreadable(why) => trees.push((lease, None, why)),
+            Found::Journal(state) => {
+                say_all(&lease, &state, report);
+                if state.is_home() {
+                    continue;
+                }
+                if state.ended().is_some() {
+                    // Its collector may still be at it, and two at once would spoil each other's work.
+                    leftover::end_collector(&state);
+                    outputs.push((lease, *state));
+                } else {
+                    let why = "its supervisor is gone without having said how the run ended".to_owned();
+                    trees.push((lease, Some(*state), why));
+                }
+            }
+        }
+    }
+    let targets: Vec<leftover::Target> =
+        trees.iter().map(|(lease, state, _)| leftover::Target::of(&lease.token, state.as_ref())).collect();
+    leftover::end_all(targets, |index, left| {
+        let (lease, state, why) = &trees[index];
+        let (at, why) = match left {
+            leftover::Left::Nobody => (lease.witnessed.then(clock::now), why.clone()),
+            leftover::Left::Gone(at) => (Some(at), why.clone()),
+            leftover::Left::Culprits(at, who) => (Some(at), format!("{why}; not gone after a kill: {who}")),
+        };
+        let heartbeat = state.as_ref().and_then(JournalState::last_sign);
+        report(EngineReport::Missing { lease: lease.lease, heartbeat, at, why });
+    });
+    outputs.extend(trees.into_iter().filter_map(|(lease, state, _)| Some((lease, state?))));
+    for (lease, state) in outputs {
+        collect(&lease, &state, report, channels);
+    }
+}
+
+enum Found {
+    /// It has a channel again.
+    Lives,
+    /// Nothing ran and nothing will.
+    NeverRan(String),
+    /// Nobody knows.
+    Unreadable(String),
+    Journal(Box<JournalState>),
+}
+
+fn look(lost: &Lost, channels: &Channels) -> Found {
+    let path = lost.run_dir.join(record::NAME);
+    for _ in 0..2 {
+        match record::read(&path) {
+            Ok(state) => return living(lost, state, channels),
+            Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                let made = std::fs::DirBuilder::new().recursive(true).create(&lost.run_dir);
+                // Taking the journal's name proves that no supervisor will come any more.
+                match made.map(|()| record::claim(&lost.run_dir, clock::now())) {
+                    Ok(Ok(true)) => return Found::NeverRan("its supervisor was never started".to_owned()),
+                    Ok(Ok(false)) => {}
+                    Ok(Err(error)) => return Found::Unreadable(error.to_string()),
+                    Err(error) => return Found::Unreadable(format!("{}: {error}", lost.run_dir.display())),
+                }
+            }
+            Err(error) => return Found::Unreadable(error.to_string()),
+        }
+    }
+    Found::Unreadable(format!("{} comes and goes", path.display()))
+}
+
+/// A supervisor that lives is connected to; one that lives and cannot be reached is ended, by its own identity.
+fn living(lost: &Lost, state: JournalState, channels: &Channels) -> Found {
+    let Some(intent) = state.intent() else { return Found::Journal(Box::new(state)) };
+    if intent.token != lost.token {
+        return Found::Unreadable("the journal is another lease's".to_owned());
+    }
+    let supervisor = intent.supervisor;
+    let lives = || intent.at.boot == clock::boot_id() && process::is_running(supervisor);
+    for _ in 0..CONNECT_TRIES {
+        if !lives() {
+            break;
+        }
+        if let Ok(stream) = connect(&lost.run_dir) {
+            channels.add(Channel {
+                lease: lost.lease,
+                token: lost.token.clone(),
+                run_dir: lost.run_dir.clone(),
+                stream,
+                child: None,
+                output: Vec::new(),
+            });
+            return Found::Lives;
+        }
+        pause_ms(CONNECT_AGAIN_MS);
+    }
+    if lives() {
+        process::signal(supervisor, Signal::KILL);
+    }
+    // It may have written more before it went.
+    let state = record::read(&lost.run_dir.join(record::NAME)).unwrap_or(state);
+    Found::Journal(Box::new(state))
+}
+
+fn say_all(lost: &Lost, state: &JournalState, report: &Report) {
+    for record in &state.records {
+        if let Some(news) = translate::report(lost.lease, &lost.run_dir, record) {
+            report(news);
+        }
+    }
+}
+
+/// Does what the supervisor would have done after the end of the run.
+fn collect(lost: &Lost, state: &JournalState, report: &Report, channels: &Channels) {
+    let Some(intent) = state.intent() else { return };
+    let (task, attempt) = (intent.task, intent.attempt);
+    let started = state.current().iter().find_map(|record| match record {
+        Record::Started { at, .. } => Some(*at),
+        _ => None,
+    });
+    let result = match (started, read_order(&lost.run_dir, task, attempt)) {
+        (None, _) => Ok(Collected::default()),
+        (Some(_), Err(why)) => Err(why),
+        (Some(started), Ok(mut order)) => {
+            let gone = RunEnd::Lost { why: String::new() };
+            order.complete(started, state.ended().map_or(&gone, |ended| &ended.end));
+            run_collector(&order, &lost.run_dir, (task, attempt), channels)
+        }
+    };
+    report(EngineReport::Collected { lease: lost.lease, task, attempt, result });
+}
+
+fn read_order(run_dir: &Path, task: TaskIx, attempt: AttemptNo) -> Result<CollectOrder, String> {
+    let path = collection::order_path(run_dir, task, attempt);
+    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn run_collector(
+    order: &CollectOrder,
+    run_dir: &Path,
+    (task, attempt): (TaskIx, AttemptNo),
+    channels: &Channels,
+) -> Result<Collected, String> {
+    let words = run_dir.join("collect.err");
+    let manifest = collection::manifest_path(run_dir, task, attempt);
+    loop {
+        let status = order
+            .spawn(&manifest, &words)
+            .and_then(|mut child| child.wait())
+            .map_err(|error| format!("the collector could not be started: {error}"))?;
+        match status.code() {
+            Some(0) => return translate::manifest(run_dir, task, attempt),
+            Some(DISK_FULL) => {
+                for _ in 0..AGAIN_S {
+                    if channels.is_closing() {
+                        return Err("the disk is full".to_owned());
+                    }
+                    pause_ms(1000);
+                }
+            }
+            code => return Err(collection::failure(code, &words)),
+        }
+    }
+}
+
+/// Waits without a descriptor to wait for: something outside this program has to change.
+pub(super) fn pause_ms(ms: u32) {
+    let timeout = Timespec { tv_sec: i64::from(ms / 1000), tv_nsec: i64::from(ms % 1000) * 1_000_000 };
+    let _ = poll(&mut [], Some(&timeout));
+}

@@ -1,0 +1,176 @@
+//! Directories as open descriptors: everything below one is reached by name from its parent, never through a link.
+
+use super::error::FilesError;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+/// An open directory.
+pub(super) type Dir = OwnedFd;
+
+/// Deeper trees are refused: each level holds a descriptor.
+pub(super) const DEPTH: usize = 128;
+
+/// An entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: OsString,
+    pub(super) kind: Kind,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Dir,
+    File,
+    Link,
+    /// A FIFO, a socket or a device: never opened.
+    Special,
+}
+
+impl Kind {
+    pub(super) const fn of(kind: FileType) -> Self {
+        match kind {
+            FileType::Directory => Self::Dir,
+            FileType::RegularFile => Self::File,
+            FileType::Symlink => Self::Link,
+            _ => Self::Special,
+        }
+    }
+
+    pub(super) const fn of_stat(stat: &Stat) -> Self {
+        Self::of(FileType::from_raw_mode(stat.st_mode))
+    }
+}
+
+const DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Opens a directory that the caller names, through whatever links lead there.
+pub(super) fn open_root(path: &Path) -> Result<Dir, Errno> {
+    rustix::fs::open(path, DIR, Mode::empty())
+}
+
+/// Opens a directory below another. A link is refused.
+pub(super) fn open_dir(parent: &Dir, name: &OsStr) -> Result<Dir, Errno> {
+    rustix::fs::openat(parent, name, DIR | OFlags::NOFOLLOW, Mode::empty())
+}
+
+/// Opens a regular file below a directory for reading. Links and special files are refused, and never waited for.
+pub(super) fn open_file(parent: &Dir, name: &OsStr) -> Result<(std::fs::File, Stat), Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    regular(rustix::fs::openat(parent, name, flags, Mode::empty())?)
+}
+
+/// The descriptor as a file, if it is a regular one.
+pub(super) fn regular(fd: OwnedFd) -> Result<(std::fs::File, Stat), Errno> {
+    let stat = rustix::fs::fstat(&fd)?;
+    if Kind::of_stat(&stat) == Kind::File { Ok((fd.into(), stat)) } else { Err(Errno::LOOP) }
+}
+
+/// What an entry is, itself: a link is not followed.
+pub(super) fn stat(parent: &Dir, name: &OsStr) -> Result<Stat, Errno> {
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// Makes a directory that only its owner can enter, and opens it. One that is there is opened.
+pub(super) fn make_dir(parent: &Dir, name: &OsStr, path: &Path) -> Result<Dir, FilesError> {
+    match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(FilesError::errno("make", path)(errno)),
+    }
+    open_dir(parent, name).map_err(FilesError::errno("open", path))
+}
+
+/// [`make_dir`] for a path that the caller names, parents included.
+pub(super) fn make_root(path: &Path) -> Result<Dir, FilesError> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(FilesError::new("make", path))?;
+    open_root(path).map_err(FilesError::errno("open", path))
+}
+
+/// Follows a relative path down from a directory, one name at a time. `None` if it ends on the way, or leads out.
+pub(super) fn descend(root: &Dir, path: &Path) -> Result<Option<Dir>, Errno> {
+    let mut dir = root.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    for component in path.components() {
+        let Component::Normal(name) = component else { return Ok(None) };
+        dir = match open_dir(&dir, name) {
+            Ok(dir) => dir,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            Err(errno) => return Err(errno),
+        };
+    }
+    Ok(Some(dir))
+}
+
+/// Makes the directories of a relative path below a directory.
+pub(super) fn make_below(root: &Dir, root_path: &Path, path: &Path) -> Result<Dir, FilesError> {
+    let mut at = root_path.to_owned();
+    let mut dir = root.try_clone().map_err(FilesError::new("open", root_path))?;
+    for component in path.components() {
+        at.push(component);
+        dir = make_dir(&dir, component.as_os_str(), &at)?;
+    }
+    Ok(dir)
+}
+
+/// The entries of a directory, sorted by name.
+pub(super) fn entries(dir: &Dir, path: &Path) -> Result<Vec<Entry>, FilesError> {
+    let mut entries = some_entries(dir, path, usize::MAX)?;
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// Up to `limit` entries of a directory, in no order.
+pub(super) fn some_entries(dir: &Dir, path: &Path, limit: usize) -> Result<Vec<Entry>, FilesError> {
+    let list = rustix::fs::Dir::read_from(dir).map_err(FilesError::errno("list", path))?;
+    let mut entries = Vec::new();
+    for entry in list {
+        let entry = entry.map_err(FilesError::errno("list", path))?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => match stat(dir, name) {
+                Ok(stat) => Kind::of_stat(&stat),
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(FilesError::errno("look at", path.join(name))(errno)),
+            },
+            kind => Kind::of(kind),
+        };
+        entries.push(Entry { name: name.to_owned(), kind });
+        if entries.len() >= limit {
+            break;
+        }
+    }
+    Ok(entries)
+}
+
+/// `None` where an entry has gone, or has become something else, since it was listed.
+pub(super) fn optional<T>(result: Result<T, Errno>, path: &Path) -> Result<Option<T>, FilesError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::NXIO) => Ok(None),
+        Err(errno) => Err(FilesError::errno("open", path)(errno)),
+    }
+}
+
+/// Renames, and makes the new name durable.
+pub(super) fn rename_durably(from: &Path, to: &Path) -> Result<(), FilesError> {
+    rustix::fs::renameat(CWD, from, CWD, to).map_err(FilesError::errno("rename", from))?;
+    let parent = to.parent().unwrap_or(Path::new("."));
+    let dir = open_root(parent).map_err(FilesError::errno("open", parent))?;
+    rustix::fs::fsync(&dir).map_err(FilesError::errno("sync", parent))
+}
+
+/// Nanoseconds since the epoch.
+pub(super) fn mtime_ns(stat: &Stat) -> i128 {
+    i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec)
+}

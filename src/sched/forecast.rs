@@ -1,0 +1,121 @@
+//! When each waiting job is expected to start and to finish: the same walk as the plan's, in simulated time.
+//!
+//! Computed only when somebody asks, and for the first [`HORIZON`] jobs of the line.
+
+use super::plan::{Frame, Placement, ask, gate, length};
+use super::plan::{Reason, queued};
+use super::world::World;
+use crate::model::{Job, JobId, Now, Span};
+use std::collections::HashMap;
+
+/// Jobs of the line that a forecast reaches.
+const HORIZON: usize = 128;
+/// Moments a forecast looks at.
+const MOMENTS: usize = 1_024;
+
+/// One job's forecast, wall milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Forecast {
+    /// Expected start.
+    pub starts_at: Option<i64>,
+    /// Start at the latest, if everybody uses all of their limit.
+    pub starts_by: Option<i64>,
+    /// Expected end.
+    pub finishes_at: Option<i64>,
+}
+
+/// Forecasts by job.
+pub type Forecasts = HashMap<JobId, Forecast>;
+
+/// Forecasts the line, and the ends of what runs.
+pub fn forecast(world: &World, now: &Now) -> Forecasts {
+    let expected = |job: &Job| world.people.predicted(job).or_else(|| length(job));
+    let by_limit = simulate(world, now, &length);
+    let by_prediction =
+        if world.people.is_empty() { by_limit.clone() } else { simulate(world, now, &expected) };
+    let wall = |boottime: u64| now.wall_ms + (boottime as i64 - now.boottime_ms as i64);
+    let mut out = Forecasts::new();
+    for (job, (start, end)) in by_prediction {
+        let latest = by_limit.get(&job).and_then(|(start, _)| *start);
+        out.insert(
+            job,
+            Forecast {
+                starts_at: start.map(wall),
+                starts_by: latest.map(|latest| wall(latest.max(start.unwrap_or(latest)))),
+                finishes_at: end.map(wall),
+            },
+        );
+    }
+    out
+}
+
+type Times = HashMap<JobId, (Option<u64>, Option<u64>)>;
+
+fn simulate(world: &World, now: &Now, expected: &dyn Fn(&Job) -> Option<Span>) -> Times {
+    let mut times = Times::new();
+    for lease in world.leases.held() {
+        let end = world.queue.get(lease.job).and_then(expected).map(|length| {
+            let end = lease.granted.boottime_ms + length.0;
+            // One that has outlived its prediction is expected to need as long again.
+            if end > now.boottime_ms { end } else { now.boottime_ms + length.0.max(1_000) }
+        });
+        times.insert(lease.job, (None, end));
+    }
+    let held_until = times.clone();
+    let mut frame =
+        Frame::new(world, now).hypothetical(&|job| held_until.get(&job).and_then(|(_, end)| *end));
+    let mut pending: Vec<&Job> = world.queue.line().take(HORIZON).collect();
+    for _ in 0..MOMENTS {
+        let mut next_ready: Option<u64> = None;
+        pending.retain(|job| {
+            let Some(ready) = ready_at(world, job, now, &times) else { return true };
+            if ready > frame.at() {
+                next_ready = Some(next_ready.map_or(ready, |next| next.min(ready)));
+                return true;
+            }
+            let ask = ask(world, job);
+            match frame.place(job, &ask, expected(job)) {
+                Placement::Fits(devices) => {
+                    let end = expected(job).map(|length| frame.at() + length.0);
+                    frame.occupy(job.id, &devices, &ask, end);
+                    times.insert(job.id, (Some(frame.at()), end));
+                    false
+                }
+                Placement::Short(_) => {
+                    frame.reserve(job, &ask);
+                    true
+                }
+                Placement::Stale { .. } | Placement::BehindHead { .. } => true,
+            }
+        });
+        let next = [frame.next_return(), next_ready].into_iter().flatten().min();
+        match next {
+            Some(at) if !pending.is_empty() => frame.advance(at.max(frame.at() + 1)),
+            _ => break,
+        }
+    }
+    times.retain(|job, _| world.queue.get(*job).is_some());
+    times
+}
+
+/// When nothing but room keeps a job from starting, boottime milliseconds; `None`: nobody knows.
+fn ready_at(world: &World, job: &Job, now: &Now, times: &Times) -> Option<u64> {
+    queued(job)?;
+    let boottime = |wall: i64| now.boottime_ms.saturating_add_signed(wall - now.wall_ms);
+    match gate(world, job, now) {
+        None | Some(Reason::Preparing { .. }) => Some(now.boottime_ms),
+        Some(Reason::StartAfter { at_ms } | Reason::RetryAt { at_ms }) => Some(boottime(at_ms)),
+        Some(Reason::After { .. }) => {
+            let mut ready =
+                job.spec.request.start_after_ms.map_or(now.boottime_ms, boottime).max(now.boottime_ms);
+            for dependency in &job.after {
+                let on = dependency.job?;
+                if world.queue.outcome_of(on).is_none() {
+                    ready = ready.max(times.get(&on)?.1?);
+                }
+            }
+            Some(ready)
+        }
+        Some(_) => None,
+    }
+}

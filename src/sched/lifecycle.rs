@@ -1,0 +1,229 @@
+//! What follows from where a job is: preparation, due cancels, retries, ends, and those that wait for an end.
+
+use super::step::{Turn, needs_directory, needs_preparation, sources};
+use super::world::World;
+use super::{Effect, Prepare, StopKind, plan};
+use crate::model::{
+    AttemptNo, AttemptState, Cursor, Event, Failure, Job, JobId, LeaseId, Now, Outcome, RetryOn, TaskIx,
+};
+
+/// An attempt's directory is ready, or never will be.
+pub(super) fn prepared(
+    turn: &mut Turn<'_>,
+    job: JobId,
+    task: TaskIx,
+    attempt: AttemptNo,
+    result: Result<(), String>,
+) {
+    turn.world.queue.preparing.remove(&(job, task, attempt));
+    let waits = turn.world.queue.get(job).and_then(|row| row.task(task)).is_some_and(|row| {
+        row.current().number == attempt
+            && matches!(row.current().state, AttemptState::Queued { prepared: false, .. })
+    });
+    if !waits {
+        return;
+    }
+    match result {
+        Ok(()) => turn.emit(Event::AttemptPrepared { job, task, attempt }),
+        Err(why) => {
+            turn.emit(Event::AttemptDropped { job, task, attempt, outcome: Outcome::NeverStarted { why } });
+            finish(turn, job);
+        }
+    }
+}
+
+/// The output of an attempt is home: scratch goes, the receipt comes.
+pub(super) fn release(turn: &mut Turn<'_>, job: JobId, task: TaskIx, attempt: AttemptNo, lease: LeaseId) {
+    turn.effect(Effect::Release { job, task, attempt, lease });
+}
+
+/// Scratch is gone: the attempt is done, and the task is tried again or was this.
+pub(super) fn released(turn: &mut Turn<'_>, job: JobId, task: TaskIx, attempt: AttemptNo) {
+    let releasing = turn.world.queue.get(job).and_then(|row| row.task(task)).is_some_and(|row| {
+        row.current().number == attempt && row.current().state.cursor() == Cursor::Releasing
+    });
+    if !releasing {
+        return;
+    }
+    turn.emit(Event::AttemptReleased { job, task, attempt });
+    let Some(row) = turn.world.queue.get(job) else { return };
+    if retries(row, task) {
+        let prepared = !needs_preparation(&row.spec);
+        turn.emit(Event::RetryQueued { job, task, attempt: attempt.next(), prepared });
+    } else {
+        finish(turn, job);
+    }
+}
+
+/// Carries out due cancels, and starts preparations that nothing holds up.
+pub(super) fn settle(turn: &mut Turn<'_>) {
+    let due: Vec<(JobId, Now)> = turn
+        .world
+        .queue
+        .cancelling()
+        .filter_map(|job| job.cancel.as_ref().map(|cancel| (job.id, cancel.due)))
+        .collect();
+    for (job, due) in due {
+        // A window that was opened before a reboot closes by the wall clock.
+        let left = if due.boot == turn.now.boot {
+            due.boottime_ms.saturating_sub(turn.now.boottime_ms)
+        } else {
+            (due.wall_ms - turn.now.wall_ms).max(0).unsigned_abs()
+        };
+        if left == 0 {
+            carry_out_cancel(turn, job);
+        } else {
+            turn.wake(turn.now.boottime_ms + left);
+        }
+    }
+    let unprepared: Vec<Prepare> =
+        turn.world.queue.unprepared().filter_map(|job| preparation(turn.world, job, &turn.now)).collect();
+    for prepare in unprepared {
+        turn.world.queue.preparing.insert((prepare.job, prepare.task, prepare.attempt));
+        turn.effect(Effect::Prepare(Box::new(prepare)));
+    }
+}
+
+/// The effects of durable events that may not have been carried out before the scheduler ended.
+pub(super) fn unfinished(world: &World) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for job in world.queue.live() {
+        for task in &job.tasks {
+            let attempt = task.current();
+            if let AttemptState::Releasing { lease, .. } = attempt.state {
+                effects.push(Effect::Release { job: job.id, task: task.ix, attempt: attempt.number, lease });
+            }
+        }
+        if let Some(cancel) = &job.cancel
+            && cancel.carried_out
+            && let Some(lease) = running_lease(job)
+        {
+            effects.push(Effect::Stop { lease, kind: stop_kind(cancel) });
+        }
+        effects.push(Effect::WriteAnswer { job: job.id, submission: job.submission });
+    }
+    effects
+}
+
+/// What an attempt needs before a grant, if nothing else holds it up and it is not under way.
+fn preparation(world: &World, job: &Job, now: &Now) -> Option<Prepare> {
+    let (task, attempt) = plan::queued(job)?;
+    if world.queue.preparing.contains(&(job.id, task, attempt)) || job.cancel.is_some() {
+        return None;
+    }
+    // A copy of the code is taken at once; data of earlier jobs can be looked at only when they are done.
+    let by_job = sources(world, job);
+    let waits_for_data = job.spec.data.len() != by_job.iter().filter(|source| source.is_none()).count();
+    if (waits_for_data || !needs_directory(job))
+        && matches!(
+            plan::gate(world, job, now),
+            Some(plan::Reason::After { .. } | plan::Reason::NoSuchJob { .. })
+        )
+    {
+        return None;
+    }
+    let sources = job
+        .spec
+        .data
+        .iter()
+        .zip(by_job)
+        .filter_map(|(item, folder)| folder.map(|folder| (item.clone(), folder)))
+        .collect();
+    Some(Prepare { job: job.id, folder: job.folder(), task, attempt, spec: job.spec.clone(), sources })
+}
+
+/// The undo window is closed: a waiting job is done, a running one is stopped, one whose run has ended goes its way.
+pub(super) fn carry_out_cancel(turn: &mut Turn<'_>, job: JobId) {
+    turn.emit(Event::CancelDue { job });
+    let Some(row) = turn.world.queue.get(job) else { return };
+    let Some(cancel) = row.cancel.clone() else { return };
+    if let Some(lease) = running_lease(row) {
+        turn.effect(Effect::Stop { lease, kind: stop_kind(&cancel) });
+    } else if let Some((task, attempt)) = plan::queued(row) {
+        let outcome = Outcome::Cancelled { by: cancel.by };
+        turn.emit(Event::AttemptDropped { job, task, attempt, outcome });
+        finish(turn, job);
+    }
+}
+
+/// Ends a job all of whose tasks are done, and with it what can never start now.
+pub(super) fn finish(turn: &mut Turn<'_>, job: JobId) {
+    let mut ended = vec![job];
+    while let Some(job) = ended.pop() {
+        let Some(row) = turn.world.queue.get(job) else { continue };
+        if row.done.is_some() || row.state() != Cursor::Done {
+            continue;
+        }
+        let outcome = job_outcome(row);
+        let failed = !outcome.is_success();
+        turn.emit(Event::JobDone { job, outcome: outcome.clone() });
+        turn.effect(Effect::WriteReceipt { job });
+        if !failed {
+            continue;
+        }
+        for waiting in turn.world.queue.dependents(job) {
+            let Some(row) = turn.world.queue.get(waiting) else { continue };
+            let needs =
+                row.after.iter().any(|dependency| dependency.job == Some(job) && dependency.must_succeed);
+            if let (true, Some((task, attempt))) = (needs, plan::queued(row)) {
+                let why = format!("after #{job} {}", short(&outcome));
+                let outcome = Outcome::NeverStarted { why };
+                turn.emit(Event::AttemptDropped { job: waiting, task, attempt, outcome });
+                ended.push(waiting);
+            }
+        }
+    }
+}
+
+/// What a job's tasks come to: the first that did not succeed tells.
+fn job_outcome(job: &Job) -> Outcome {
+    job.tasks
+        .iter()
+        .filter_map(|task| task.current().state.outcome())
+        .find(|outcome| !outcome.is_success())
+        .cloned()
+        .unwrap_or(Outcome::Succeeded)
+}
+
+/// Whether a task whose attempt is done is tried again.
+fn retries(job: &Job, task: TaskIx) -> bool {
+    let Some(row) = job.task(task) else { return false };
+    let retry = &job.spec.request.retry;
+    let made = row.attempts.len() as u32;
+    if job.cancel.is_some() || made > retry.times {
+        return false;
+    }
+    let Some(outcome) = row.current().state.outcome() else { return false };
+    retry.when.iter().any(|when| match (when, outcome) {
+        (RetryOn::Lost, Outcome::Lost { .. }) | (RetryOn::Limit, Outcome::LimitReached) => true,
+        (RetryOn::Code(wanted), Outcome::Failed(Failure::Code(code))) => wanted == code,
+        _ => false,
+    })
+}
+
+fn running_lease(job: &Job) -> Option<LeaseId> {
+    job.tasks
+        .iter()
+        .map(|task| &task.current().state)
+        .find(|state| matches!(state.cursor(), Cursor::Renting | Cursor::Running))
+        .and_then(AttemptState::lease)
+}
+
+fn stop_kind(cancel: &crate::model::CancelRequest) -> StopKind {
+    if cancel.now {
+        StopKind::CancelNow { by: cancel.by.clone() }
+    } else {
+        StopKind::Cancel { by: cancel.by.clone() }
+    }
+}
+
+const fn short(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded => "succeeded",
+        Outcome::Failed(_) => "failed",
+        Outcome::LimitReached => "reached its limit",
+        Outcome::Cancelled { .. } => "was cancelled",
+        Outcome::NeverStarted { .. } => "never started",
+        Outcome::Lost { .. } => "was lost",
+    }
+}

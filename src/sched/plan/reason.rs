@@ -1,0 +1,122 @@
+//! Why a job waits, as data; in words for screens, with the job or the person in the way.
+
+use crate::model::JobId;
+
+/// Why a job waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// It starts with the next turn.
+    Next,
+    /// Somebody paused it.
+    Paused {
+        /// Who.
+        by: String,
+    },
+    /// It is being cancelled; the undo window is open.
+    Cancelling,
+    /// Its directory is being made ready.
+    Preparing {
+        /// What is being done.
+        what: String,
+    },
+    /// Another job has to end first.
+    After {
+        /// Which.
+        job: JobId,
+    },
+    /// It waits for a name that no accepted job has.
+    NoSuchJob {
+        /// The name.
+        name: String,
+    },
+    /// It asked not to be started before.
+    StartAfter {
+        /// Wall milliseconds.
+        at_ms: i64,
+    },
+    /// Its last attempt failed; the next is not made before.
+    RetryAt {
+        /// Wall milliseconds.
+        at_ms: i64,
+    },
+    /// A process of its last attempt has not been proven gone.
+    LastAttemptAlive,
+    /// A free device is being read.
+    Checking {
+        /// Indices.
+        gpus: Vec<u32>,
+    },
+    /// Too few fitting devices are free.
+    Gpus {
+        /// Asked for.
+        asked: u32,
+        /// Free and fitting.
+        free: u32,
+        /// Fitting, whatever their state.
+        fitting: u32,
+        /// The job that gives some back first.
+        holder: Option<JobId>,
+        /// Devices that fit but are not in service, in words.
+        out: Option<String>,
+    },
+    /// Too few cores are free.
+    Cores {
+        /// Asked for.
+        asked: u32,
+        /// Free.
+        free: u32,
+    },
+    /// Too little memory is free.
+    Memory {
+        /// Asked for, in words.
+        asked: String,
+        /// Free, in words.
+        free: String,
+    },
+    /// It would fit, but would delay the job at the head of the line.
+    BehindHead {
+        /// Which.
+        head: JobId,
+    },
+}
+
+impl Reason {
+    /// In words. `name` tells a job's owner; `clock` shows a wall time.
+    pub fn words(&self, name: &dyn Fn(JobId) -> Option<String>, clock: &dyn Fn(i64) -> String) -> String {
+        let job = |job: JobId| name(job).map_or_else(|| format!("#{job}"), |who| format!("#{job} {who}"));
+        match self {
+            Self::Next => "next".to_owned(),
+            Self::Paused { by } => format!("paused by {by}"),
+            Self::Cancelling => "being cancelled".to_owned(),
+            Self::Preparing { what } => what.clone(),
+            Self::After { job: on } => format!("after {}", job(*on)),
+            Self::NoSuchJob { name } => format!("for a job named {name}; none yet"),
+            Self::StartAfter { at_ms } => format!("not before {}", clock(*at_ms)),
+            Self::RetryAt { at_ms } => format!("again at {}", clock(*at_ms)),
+            Self::LastAttemptAlive => "its last attempt is not proven gone".to_owned(),
+            Self::Checking { gpus } => {
+                let list: Vec<String> = gpus.iter().map(u32::to_string).collect();
+                format!("checking GPU {}", list.join(","))
+            }
+            Self::Gpus { asked, free, fitting, holder, out } => {
+                let mut words = if asked > fitting {
+                    format!("needs {asked} GPUs; {fitting} fit")
+                } else if *asked == 1 {
+                    "needs a free GPU".to_owned()
+                } else {
+                    format!("needs {asked} free, {free} is")
+                };
+                if let Some(holder) = holder {
+                    words = format!("{words}; {} holds", job(*holder));
+                }
+                if let Some(out) = out {
+                    words = format!("{words}; {out}");
+                }
+                words
+            }
+            Self::Cores { asked, free } => format!("needs {asked} cores, {free} free"),
+            Self::Memory { asked, free } => format!("needs {asked} memory, {free} free"),
+            Self::BehindHead { head } => format!("would delay {}", job(*head)),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! One turn: inputs in, events, effects and replies out. No clock, no I/O, no randomness.
+
+use super::world::{ApplyError, World};
+use super::{Effect, Input, Launch, LaunchDevice, lifecycle, plan};
+use super::{commands, devices, reports};
+use crate::model::{DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, SubmissionId, Token};
+use crate::protocol::Reply;
+
+/// What a turn is given besides its inputs.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// The clocks, read once.
+    pub now: Now,
+    /// 128 random bits of the shell's; leases' tokens are derived from them.
+    pub seed: u128,
+}
+
+/// What a turn decided. The events are already applied to the world; nothing is seen or done before they are durable.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[must_use]
+pub struct Decision {
+    /// To append.
+    pub events: Vec<EventRecord>,
+    /// To carry out once they are durable.
+    pub effects: Vec<Effect>,
+    /// To send once they are durable.
+    pub replies: Vec<(u64, Reply)>,
+    /// The next turn is due then even if nothing happens.
+    pub wake: Option<Wake>,
+}
+
+/// When time alone makes a turn due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wake {
+    /// Boottime milliseconds.
+    pub at: u64,
+}
+
+/// A turn under way: every event is applied as it is decided, so that each decision sees the ones before it.
+pub(super) struct Turn<'w> {
+    pub(super) world: &'w mut World,
+    pub(super) now: Now,
+    seed: u128,
+    decision: Decision,
+    error: Option<ApplyError>,
+}
+
+impl Turn<'_> {
+    /// Decides an event.
+    pub(super) fn emit(&mut self, event: Event) {
+        let record = EventRecord { seq: self.world.counters.seq + 1, at: self.now, event };
+        match self.world.apply(&record) {
+            Ok(()) => self.decision.events.push(record),
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    pub(super) fn effect(&mut self, effect: Effect) {
+        self.decision.effects.push(effect);
+    }
+
+    pub(super) fn reply(&mut self, to: u64, reply: Reply) {
+        self.decision.replies.push((to, reply));
+    }
+
+    /// The next turn is due at `at` (boottime milliseconds) at the latest.
+    pub(super) fn wake(&mut self, at: u64) {
+        let at = Wake { at: at.max(self.now.boottime_ms + 1) };
+        self.decision.wake = Some(self.decision.wake.map_or(at, |wake| wake.min(at)));
+    }
+
+    pub(super) const fn next_job(&self) -> JobId {
+        self.world.counters.job.next()
+    }
+
+    pub(super) const fn next_submission(&self) -> SubmissionId {
+        self.world.counters.submission.next()
+    }
+}
+
+/// One turn. `Err` is a bug in the core: the shell logs it, freezes starts, and leaves running jobs alone.
+pub fn step(world: &mut World, inputs: Vec<Input>, moment: Moment) -> Result<Decision, ApplyError> {
+    world.counters.revision = world.counters.revision.next();
+    let mut turn =
+        Turn { world, now: moment.now, seed: moment.seed, decision: Decision::default(), error: None };
+    for input in inputs {
+        take(&mut turn, input);
+    }
+    devices::settle(&mut turn);
+    lifecycle::settle(&mut turn);
+    start(&mut turn);
+    let Turn { decision, error, world, .. } = turn;
+    if cfg!(debug_assertions)
+        && let Err(broken) = world.check()
+    {
+        panic!("an invariant is broken: {broken}");
+    }
+    error.map_or(Ok(decision), Err)
+}
+
+/// What has to be done again after a start: effects of durable events that may not have been carried out.
+pub fn resume(world: &World) -> Vec<Effect> {
+    lifecycle::unfinished(world)
+}
+
+fn take(turn: &mut Turn<'_>, input: Input) {
+    match input {
+        Input::Submission(submission) => commands::submit(turn, *submission),
+        Input::Command { by, command, reply_to } => commands::command(turn, &by, command, reply_to),
+        Input::Engine(report) => reports::report(turn, report),
+        Input::Devices(gpus) => devices::listed(turn, &gpus),
+        Input::Readings(readings) => devices::read(turn, &readings),
+        Input::Host(host) => turn.world.pool.host = Some(host),
+        Input::Prepared { job, task, attempt, result } => {
+            lifecycle::prepared(turn, job, task, attempt, result);
+        }
+        Input::Released { job, task, attempt } => lifecycle::released(turn, job, task, attempt),
+    }
+}
+
+/// Grants what the plan starts.
+fn start(turn: &mut Turn<'_>) {
+    let plan = plan::plan(turn.world, &turn.now);
+    for start in plan.starts {
+        let lease = turn.world.counters.lease.next();
+        let token = token(turn.seed, lease);
+        turn.emit(Event::LeaseGranted {
+            lease,
+            job: start.job,
+            task: start.task,
+            attempt: start.attempt,
+            held: Held { devices: start.devices, cores: start.cores, memory: start.memory },
+            token,
+        });
+        if let Some(launch) = launch(turn.world, lease) {
+            turn.effect(Effect::Launch(Box::new(launch)));
+        }
+    }
+    if plan.probe {
+        turn.effect(Effect::Probe);
+    }
+    if let Some(at) = plan.wake_at {
+        turn.wake(at);
+    }
+}
+
+/// What a lease's supervisor has to be told.
+pub(super) fn launch(world: &World, id: LeaseId) -> Option<Launch> {
+    let lease = world.leases.get(id)?;
+    let job = world.queue.get(lease.job)?;
+    let (task, attempt) = *lease.attempts.last()?;
+    Some(Launch {
+        lease: id,
+        token: lease.token.clone(),
+        job: job.id,
+        folder: job.folder(),
+        task,
+        attempt,
+        spec: job.spec.clone(),
+        owner: job.owner.clone(),
+        devices: lease
+            .held
+            .devices
+            .iter()
+            .filter_map(|held| world.pool.get(&held.uuid)?.gpu.as_ref())
+            .map(|gpu| LaunchDevice { uuid: gpu.uuid.clone(), index: gpu.index, real: gpu.real })
+            .collect(),
+        cores: lease.held.cores,
+        memory: lease.held.memory,
+        sources: sources(world, job),
+        granted: lease.granted,
+        limit: job.spec.request.limit.span(),
+        finish_by_ms: job.spec.request.finish_by_ms,
+        prepared: needs_directory(job),
+    })
+}
+
+/// The folders that a job's `job:` sources mean, in the order of its data.
+pub(super) fn sources(world: &World, job: &Job) -> Vec<Option<String>> {
+    job.spec
+        .data
+        .iter()
+        .map(|item| match &item.from {
+            DataFrom::Path(_) => None,
+            DataFrom::Job { job: name, .. } => {
+                let on = job.after.iter().find(|dependency| dependency.name == *name)?.job?;
+                world.queue.get(on).map(Job::folder)
+            }
+        })
+        .collect()
+}
+
+/// Whether a work directory is made for each attempt before the grant: the code is copied.
+pub(super) fn needs_directory(job: &Job) -> bool {
+    job.spec.work.dir.is_some() && matches!(job.spec.work.code, crate::model::Code::Snapshot { .. })
+}
+
+/// Whether something has to be ready before an attempt can be granted anything.
+pub(super) fn needs_preparation(spec: &crate::model::JobSpec) -> bool {
+    (spec.work.dir.is_some() && matches!(spec.work.code, crate::model::Code::Snapshot { .. }))
+        || spec.data.iter().any(|item| matches!(item.from, DataFrom::Job { .. }))
+}
+
+/// 128 bits that nobody can guess and that no other lease has.
+fn token(seed: u128, lease: LeaseId) -> Token {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seed.to_le_bytes());
+    hasher.update(&lease.0.to_le_bytes());
+    Token(hasher.finalize().to_hex()[..32].to_owned())
+}

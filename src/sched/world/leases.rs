@@ -1,0 +1,117 @@
+//! Leases that are not returned yet: who holds what.
+
+use super::{ApplyError, Queue};
+use crate::model::{Cursor, EndedBy, Lease, LeaseId, Now, Returned};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Leases by number: open ones, and ended ones whose devices are still draining.
+#[derive(Debug, Clone, Default)]
+pub struct Leases {
+    open: BTreeMap<LeaseId, Lease>,
+    /// Launched again in this process, because no trace of a supervisor was found. Not durable.
+    relaunched: BTreeSet<LeaseId>,
+}
+
+/// How a lease ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    /// When.
+    pub(super) at: Now,
+    /// Who says so.
+    pub(super) by: EndedBy,
+    /// Not billed.
+    pub(super) waived: bool,
+    /// Milliseconds of suspend within it.
+    pub(super) suspended_ms: u64,
+}
+
+impl Leases {
+    /// A lease that is not returned.
+    pub fn get(&self, id: LeaseId) -> Option<&Lease> {
+        self.open.get(&id)
+    }
+
+    /// All of them, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &Lease> {
+        self.open.values()
+    }
+
+    /// Those that are still held: the meter runs.
+    pub fn held(&self) -> impl Iterator<Item = &Lease> {
+        self.iter().filter(|lease| lease.ended.is_none())
+    }
+
+    /// Those whose devices are draining.
+    pub fn draining(&self) -> impl Iterator<Item = &Lease> {
+        self.iter().filter(|lease| lease.ended.is_some())
+    }
+
+    /// Notes that a lease is launched again; `false` if it was before.
+    pub fn relaunch(&mut self, id: LeaseId) -> bool {
+        self.relaunched.insert(id)
+    }
+
+    pub(super) fn restore(&mut self, lease: Lease) {
+        self.open.insert(lease.id, lease);
+    }
+
+    pub(super) fn heartbeat(&mut self, id: LeaseId, at: Now) {
+        if let Some(lease) = self.open.get_mut(&id)
+            && lease.ended.is_none()
+            && at.since(&lease.heartbeat).is_none_or(|span| span.0 > 0)
+        {
+            lease.heartbeat = at;
+        }
+    }
+
+    /// Opens a lease.
+    pub(super) fn grant(&mut self, lease: Lease) -> &Lease {
+        self.open.entry(lease.id).or_insert(lease)
+    }
+
+    /// Ends a lease: the meter stops.
+    pub(super) fn end(&mut self, id: LeaseId, end: End) -> Result<&Lease, ApplyError> {
+        let lease = self.open.get_mut(&id).ok_or(ApplyError::NoLease(id))?;
+        lease.ended = Some((end.at, end.by));
+        lease.waived = end.waived;
+        lease.suspended_ms = end.suspended_ms;
+        Ok(lease)
+    }
+
+    /// Takes a lease out: its devices are back.
+    pub(super) fn give_back(&mut self, id: LeaseId, returned: Returned) -> Result<Lease, ApplyError> {
+        let mut lease = self.open.remove(&id).ok_or(ApplyError::NoLease(id))?;
+        lease.returned = Some(returned);
+        Ok(lease)
+    }
+
+    pub(super) fn check(&self, queue: &Queue) -> Result<(), String> {
+        for lease in self.held() {
+            let Some(job) = queue.get(lease.job) else {
+                return Err(format!("lease {} is held for job {}, which is not there", lease.id, lease.job));
+            };
+            let holds = job.tasks.iter().any(|task| {
+                let state = &task.current().state;
+                state.lease() == Some(lease.id) && matches!(state.cursor(), Cursor::Renting | Cursor::Running)
+            });
+            if !holds {
+                return Err(format!(
+                    "lease {} is held but job {} neither rents nor runs",
+                    lease.id, lease.job
+                ));
+            }
+        }
+        for job in queue.live() {
+            for task in &job.tasks {
+                let state = &task.current().state;
+                let holds = matches!(state.cursor(), Cursor::Renting | Cursor::Running);
+                let held =
+                    state.lease().and_then(|id| self.get(id)).is_some_and(|lease| lease.ended.is_none());
+                if holds && !held {
+                    return Err(format!("job {} is {} without a held lease", job.id, state.cursor().word()));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! The state of the scheduler: facts only. Config, paths, handles and caches live elsewhere.
+//!
+//! [`World::apply`] is the only mutator of what is durable: the step applies each event it decides, recovery restores
+//! the folded parts. Each part has its own `apply` and its own `check`.
+
+mod leases;
+mod ledger;
+mod people;
+mod pool;
+mod queue;
+
+pub use leases::Leases;
+pub use ledger::Ledger;
+pub use people::People;
+pub use pool::{DRAIN_MAX, Device, Drained, Pool};
+pub use queue::Queue;
+
+use crate::model::{
+    DeviceState, DropIdent, Event, EventRecord, Job, JobId, Lease, LeaseId, Now, Returned, Revision,
+    SubmissionId, TransitionError, Uuid,
+};
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// Everything the scheduler knows.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// Jobs, and the line of those that wait.
+    pub queue: Queue,
+    /// Devices, cores and memory.
+    pub pool: Pool,
+    /// Leases that are not returned.
+    pub leases: Leases,
+    /// Leases that ended: the meter's records.
+    pub ledger: Ledger,
+    /// Who has how long run what.
+    pub people: People,
+    /// Numbers given out so far.
+    pub counters: Counters,
+    /// What the last turn touched: the rows to store and to publish.
+    pub touched: Touched,
+}
+
+/// Numbers given out so far; none is ever used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// The last event's.
+    pub seq: u64,
+    /// The last job's.
+    pub job: JobId,
+    /// The last submission's.
+    pub submission: SubmissionId,
+    /// The last lease's.
+    pub lease: LeaseId,
+    /// The last turn's.
+    pub revision: Revision,
+}
+
+/// The rows that changed since they were last taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Touched {
+    /// Jobs.
+    pub jobs: BTreeSet<JobId>,
+    /// Leases.
+    pub leases: BTreeSet<LeaseId>,
+    /// Devices.
+    pub devices: BTreeSet<Uuid>,
+}
+
+/// What a store remembers of a world.
+#[derive(Debug, Clone, Default)]
+pub struct Remembered {
+    /// Jobs that are not done, and the newest that are.
+    pub jobs: Vec<Job>,
+    /// Leases that are not returned, and those that ended lately.
+    pub leases: Vec<Lease>,
+    /// Devices.
+    pub devices: Vec<(Uuid, DeviceState)>,
+    /// Drops that were accepted lately.
+    pub drops: Vec<DropIdent>,
+    /// Numbers given out.
+    pub counters: Counters,
+}
+
+/// An event that does not fit: a bug in the core, or a damaged record. Never the outside world's fault.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ApplyError {
+    /// The event names a job that is not there.
+    #[error("no job {0}")]
+    NoJob(JobId),
+    /// The event names a lease that is not there.
+    #[error("no lease {0}")]
+    NoLease(LeaseId),
+    /// The event names an attempt that is not there.
+    #[error("job {0} has no such attempt")]
+    NoAttempt(JobId),
+    /// The attempt is in another state.
+    #[error("job {job}: {source}")]
+    Transition {
+        /// Which.
+        job: JobId,
+        /// What does not fit.
+        #[source]
+        source: TransitionError,
+    },
+    /// A number was skipped or given twice.
+    #[error("event {found} follows event {last}")]
+    Sequence {
+        /// The last event's.
+        last: u64,
+        /// This event's.
+        found: u64,
+    },
+}
+
+impl World {
+    /// Rebuilds a world from what a store remembers.
+    pub fn restore(remembered: Remembered) -> Self {
+        let mut world = Self { counters: remembered.counters, ..Self::default() };
+        for lease in remembered.leases {
+            if lease.ended.is_some() {
+                world.ledger.record(&lease);
+            }
+            if lease.returned.is_none() {
+                world.leases.restore(lease);
+            }
+        }
+        for (uuid, state) in remembered.devices {
+            world.pool.restore(uuid, state);
+        }
+        for lease in world.leases.iter() {
+            world.pool.hold(lease);
+        }
+        let mut jobs = remembered.jobs;
+        jobs.sort_by_key(|job| job.done.as_ref().map(|(at, _)| at.wall_ms));
+        for job in jobs {
+            world.people.restore(&job);
+            world.queue.restore(job);
+        }
+        for ident in remembered.drops {
+            world.queue.remember_drop(ident);
+        }
+        world
+    }
+
+    /// Folds one event into the parts it concerns.
+    ///
+    /// Cannot fail on an event that the step decided; on a loaded one it says what does not fit.
+    pub fn apply(&mut self, record: &EventRecord) -> Result<(), ApplyError> {
+        if record.seq != self.counters.seq + 1 {
+            return Err(ApplyError::Sequence { last: self.counters.seq, found: record.seq });
+        }
+        self.counters.seq = record.seq;
+        let at = record.at;
+        match &record.event {
+            Event::SubmissionAccepted { submission, ident, .. } => {
+                self.counters.submission = *submission;
+                if let Some(ident) = ident {
+                    self.queue.remember_drop(ident.clone());
+                }
+            }
+            Event::JobAccepted { job, .. } => {
+                self.counters.job = *job;
+                self.queue.apply(&record.event, at)?;
+                self.touched.jobs.insert(*job);
+            }
+            Event::LeaseGranted { lease, job, task, attempt, held, token } => {
+                self.counters.lease = *lease;
+                self.queue.apply(&record.event, at)?;
+                let row = self.queue.get(*job).ok_or(ApplyError::NoJob(*job))?;
+                let granted = self.leases.grant(Lease {
+                    id: *lease,
+                    job: *job,
+                    job_name: row.spec.name.clone(),
+                    owner: row.owner.clone(),
+                    project: row.spec.project.clone(),
+                    attempts: vec![(*task, *attempt)],
+                    held: held.clone(),
+                    token: token.clone(),
+                    granted: at,
+                    heartbeat: at,
+                    ended: None,
+                    waived: false,
+                    suspended_ms: 0,
+                    returned: None,
+                });
+                self.pool.hold(granted);
+                self.touched.devices.extend(granted.held.devices.iter().map(|device| device.uuid.clone()));
+                self.touched.jobs.insert(*job);
+                self.touched.leases.insert(*lease);
+            }
+            Event::AttemptEnded { job, ended, .. } => {
+                self.queue.apply(&record.event, at)?;
+                if let Some(row) = self.queue.get(*job) {
+                    self.people.ended(row, *ended);
+                }
+                self.touched.jobs.insert(*job);
+            }
+            Event::LeaseEnded { lease, ended, by, waived, suspended_ms } => {
+                let end = leases::End { at: *ended, by: *by, waived: *waived, suspended_ms: *suspended_ms };
+                let ended = self.leases.end(*lease, end)?;
+                self.pool.drain(ended);
+                self.ledger.record(ended);
+                self.touched.devices.extend(ended.held.devices.iter().map(|device| device.uuid.clone()));
+                self.touched.jobs.insert(ended.job);
+                self.touched.leases.insert(*lease);
+            }
+            Event::LeaseReturned { lease, verdict } => {
+                let returned = self.leases.give_back(*lease, Returned { at, verdict: verdict.clone() })?;
+                self.pool.give_back(&returned, at);
+                self.ledger.record(&returned);
+                self.touched.devices.extend(returned.held.devices.iter().map(|device| device.uuid.clone()));
+                self.touched.jobs.insert(returned.job);
+                self.touched.leases.insert(*lease);
+            }
+            Event::DeviceChanged { uuid, state } => {
+                self.pool.set_state(uuid, state.clone());
+                self.touched.devices.insert(uuid.clone());
+            }
+            event @ (Event::DependencyResolved { job, .. }
+            | Event::AttemptPrepared { job, .. }
+            | Event::AttemptStarted { job, .. }
+            | Event::AttemptReturned { job, .. }
+            | Event::AttemptReleased { job, .. }
+            | Event::AttemptDropped { job, .. }
+            | Event::RetryQueued { job, .. }
+            | Event::JobDone { job, .. }
+            | Event::CancelRequested { job, .. }
+            | Event::CancelDue { job }
+            | Event::CancelWithdrawn { job }
+            | Event::PriorityChanged { job, .. }
+            | Event::PositionChanged { job, .. }
+            | Event::JobPaused { job, .. }
+            | Event::JobResumed { job }) => {
+                self.queue.apply(event, at)?;
+                self.touched.jobs.insert(*job);
+            }
+        }
+        Ok(())
+    }
+
+    /// A lease, open or ended.
+    pub fn lease(&self, id: LeaseId) -> Option<&Lease> {
+        self.leases.get(id).or_else(|| self.ledger.get(id))
+    }
+
+    /// A supervisor's sign of life. Not an event: it is stored with the next change of the lease.
+    pub fn heartbeat(&mut self, lease: LeaseId, at: Now) {
+        self.leases.heartbeat(lease, at);
+    }
+
+    /// Checks every invariant that can be seen in one world; what is broken, in words.
+    ///
+    /// Called after every step in debug builds, tests and simulation.
+    pub fn check(&self) -> Result<(), String> {
+        self.queue.check()?;
+        self.pool.check(&self.leases)?;
+        self.leases.check(&self.queue)?;
+        self.ledger.check(&self.leases)
+    }
+}

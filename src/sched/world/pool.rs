@@ -1,0 +1,282 @@
+//! Devices, cores and memory: what is there, what is held, what is proven free.
+
+use super::Leases;
+use crate::model::{
+    Bytes, DeviceState, Gpu, GpuProcess, GpuReading, HostReading, Lease, LeaseId, Now, Quarantine, Span,
+    Token, Unreadable, Uuid, Verdict,
+};
+use std::collections::BTreeMap;
+
+/// A device is granted only on a complete reading younger than this.
+const READING_MAX_AGE: Span = Span(250);
+/// Not proven clean for this long after the end of its lease: quarantine.
+pub const DRAIN_MAX: Span = Span::secs(30);
+/// Memory in use on a device with no visible process above this means somebody is there whom we cannot see.
+const UNSEEN_BYTES: u64 = 2 * Bytes::GIB;
+
+/// One device.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// What it is; `None` for one that is remembered but not listed now.
+    pub gpu: Option<Gpu>,
+    /// What the pool thinks of it. Durable.
+    pub state: DeviceState,
+    /// The last reading.
+    pub reading: Option<GpuReading>,
+}
+
+/// Whether a draining device has been proven clean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Drained {
+    /// No process of the lease, memory back at the baseline.
+    Clean,
+    /// Not yet, and why.
+    NotYet(String),
+}
+
+/// The devices, cores and memory this scheduler may hand out.
+#[derive(Debug, Clone, Default)]
+pub struct Pool {
+    devices: BTreeMap<Uuid, Device>,
+    /// Cores and memory in all.
+    pub host: Option<HostReading>,
+    /// Leased cores.
+    pub cores_held: u32,
+    /// Leased memory.
+    pub memory_held: u64,
+    /// Devices have been listed at least once in this process.
+    pub listed: bool,
+    /// Sum and number of utilisation readings of each lease's devices while held. Not durable.
+    utilisation: BTreeMap<LeaseId, (u64, u64)>,
+}
+
+impl Pool {
+    /// All devices, in index order; remembered ones that are not listed last.
+    pub fn devices(&self) -> Vec<(&Uuid, &Device)> {
+        let mut all: Vec<_> = self.devices.iter().collect();
+        all.sort_by_key(|(uuid, device)| {
+            (device.gpu.as_ref().map_or(u32::MAX, |gpu| gpu.index), (*uuid).clone())
+        });
+        all
+    }
+
+    /// One device.
+    pub fn get(&self, uuid: &Uuid) -> Option<&Device> {
+        self.devices.get(uuid)
+    }
+
+    /// How many devices are listed.
+    pub fn gpus(&self) -> u32 {
+        self.devices.values().filter(|device| device.gpu.is_some()).count() as u32
+    }
+
+    /// Cores that are not leased.
+    pub fn cores_free(&self) -> u32 {
+        self.host.map_or(0, |host| host.cores.saturating_sub(self.cores_held))
+    }
+
+    /// Memory that is not leased.
+    pub fn memory_free(&self) -> u64 {
+        self.host.map_or(0, |host| host.memory.0.saturating_sub(self.memory_held))
+    }
+
+    /// Takes the list of devices that are there now. Those that are missing keep their state; the step decides.
+    pub fn list(&mut self, gpus: &[Gpu]) {
+        self.listed = true;
+        for device in self.devices.values_mut() {
+            device.gpu = None;
+        }
+        for gpu in gpus {
+            self.devices
+                .entry(gpu.uuid.clone())
+                .or_insert_with(|| Device {
+                    gpu: None,
+                    state: DeviceState::Unknown { detail: "not read yet".to_owned() },
+                    reading: None,
+                })
+                .gpu = Some(gpu.clone());
+        }
+    }
+
+    /// Takes a reading. The step decides what it means.
+    pub fn read(&mut self, reading: &GpuReading) {
+        if let Some(device) = self.devices.get_mut(&reading.uuid) {
+            if let (DeviceState::Held { lease }, Some(percent)) = (&device.state, reading.utilisation) {
+                let (sum, count) = self.utilisation.entry(*lease).or_default();
+                *sum += u64::from(percent);
+                *count += 1;
+            }
+            device.reading = Some(reading.clone());
+        }
+    }
+
+    /// Mean utilisation of a lease's devices over the readings taken while it held them, percent.
+    pub fn mean_utilisation(&self, lease: LeaseId) -> Option<u8> {
+        self.utilisation.get(&lease).and_then(|(sum, count)| sum.checked_div(*count)).map(|mean| mean as u8)
+    }
+
+    pub(super) fn restore(&mut self, uuid: Uuid, state: DeviceState) {
+        self.devices.insert(uuid, Device { gpu: None, state, reading: None });
+    }
+
+    pub(super) fn set_state(&mut self, uuid: &Uuid, state: DeviceState) {
+        if let Some(device) = self.devices.get_mut(uuid) {
+            device.state = state;
+        }
+    }
+
+    /// Books what a lease holds; its devices are held, or draining if it has ended.
+    pub(super) fn hold(&mut self, lease: &Lease) {
+        for held in &lease.held.devices {
+            let device = self.devices.entry(held.uuid.clone()).or_insert(Device {
+                gpu: None,
+                state: DeviceState::Free,
+                reading: None,
+            });
+            device.state = match &lease.ended {
+                None => DeviceState::Held { lease: lease.id },
+                Some((ended, _)) => DeviceState::Draining { lease: lease.id, since: *ended },
+            };
+        }
+        if lease.ended.is_none() {
+            self.cores_held += lease.held.cores;
+            self.memory_held += lease.held.memory.0;
+        }
+    }
+
+    /// The lease ended: cores and memory are free at once, devices drain.
+    pub(super) fn drain(&mut self, lease: &Lease) {
+        self.cores_held = self.cores_held.saturating_sub(lease.held.cores);
+        self.memory_held = self.memory_held.saturating_sub(lease.held.memory.0);
+        self.utilisation.remove(&lease.id);
+        let since = lease.ended.map_or(lease.granted, |(ended, _)| ended);
+        for held in &lease.held.devices {
+            self.set_state(&held.uuid, DeviceState::Draining { lease: lease.id, since });
+        }
+    }
+
+    /// The devices of a lease are back: clean ones are free, others in quarantine.
+    pub(super) fn give_back(&mut self, lease: &Lease, at: Now) {
+        let clean = lease.returned.as_ref().is_some_and(|returned| returned.verdict == Verdict::Clean);
+        for held in &lease.held.devices {
+            let state = if clean {
+                DeviceState::Free
+            } else {
+                match self.drained(&held.uuid, lease) {
+                    Drained::Clean => DeviceState::Free,
+                    Drained::NotYet(why) => {
+                        DeviceState::Quarantined(Quarantine { why, since: at, lease: Some(lease.id) })
+                    }
+                }
+            };
+            self.set_state(&held.uuid, state);
+        }
+    }
+
+    /// Whether the last reading proves a lease's device clean.
+    pub fn drained(&self, uuid: &Uuid, lease: &Lease) -> Drained {
+        let not_yet = |why: &str| Drained::NotYet(why.to_owned());
+        let Some((ended, _)) = lease.ended else { return not_yet("the lease has not ended") };
+        let Some(device) = self.devices.get(uuid) else { return not_yet("the device is not listed") };
+        let Some(reading) = &device.reading else { return not_yet("not read yet") };
+        if reading.at.since(&ended).is_none() || reading.at.boottime_ms < ended.boottime_ms {
+            return not_yet("not read since the run ended");
+        }
+        let baseline =
+            lease.held.devices.iter().find(|held| held.uuid == *uuid).map_or(0, |held| held.baseline.0);
+        match clean(reading, Some(&lease.token), baseline) {
+            Ok(_) => Drained::Clean,
+            Err(why) => Drained::NotYet(why),
+        }
+    }
+
+    /// What the last reading makes of a device that nobody of ours holds.
+    pub fn judge(device: &Device, ours: impl Fn(&Token) -> bool) -> DeviceState {
+        let Some(reading) = &device.reading else {
+            return DeviceState::Unknown { detail: "not read yet".to_owned() };
+        };
+        match &reading.unreadable {
+            Some(Unreadable::Gone { detail }) => return DeviceState::Gone { detail: detail.clone() },
+            Some(Unreadable::Failed { detail }) => return DeviceState::Unknown { detail: detail.clone() },
+            None => {}
+        }
+        if let Some(lock) = &reading.lock
+            && !lock.token.as_ref().is_some_and(&ours)
+        {
+            return DeviceState::Outside { who: format!("uid {} for {}", lock.uid, lock.job) };
+        }
+        match clean(reading, None, 0) {
+            Ok(_) => DeviceState::Free,
+            Err(why) if reading.processes.is_none() || reading.memory_used.is_none() => {
+                DeviceState::Unknown { detail: why }
+            }
+            Err(who) => DeviceState::Outside { who },
+        }
+    }
+
+    /// Whether a free device may be granted on its last reading: `Some(baseline)`, or `None` if a fresh one is needed.
+    pub fn provable(device: &Device, now: &Now) -> Option<Bytes> {
+        let reading = device.reading.as_ref()?;
+        let fresh = now.since(&reading.at).is_some_and(|age| age <= READING_MAX_AGE);
+        (fresh && device.state == DeviceState::Free).then(|| clean(reading, None, 0).ok()).flatten()
+    }
+
+    pub(super) fn check(&self, leases: &Leases) -> Result<(), String> {
+        let mut holders: BTreeMap<&Uuid, LeaseId> = BTreeMap::new();
+        let (mut cores, mut memory) = (0, 0);
+        for lease in leases.held() {
+            cores += lease.held.cores;
+            memory += lease.held.memory.0;
+            for held in &lease.held.devices {
+                if let Some(other) = holders.insert(&held.uuid, lease.id) {
+                    return Err(format!("{} has two leases, {other} and {}", held.uuid, lease.id));
+                }
+            }
+        }
+        if (cores, memory) != (self.cores_held, self.memory_held) {
+            return Err(format!("{} cores are held, the leases say {cores}", self.cores_held));
+        }
+        for (uuid, device) in &self.devices {
+            let held_by = match &device.state {
+                DeviceState::Held { lease } => Some(*lease),
+                _ => None,
+            };
+            if holders.get(uuid).copied() != held_by {
+                return Err(format!("{uuid} is {} and the leases say otherwise", device.state.word()));
+            }
+        }
+        if let Some(host) = self.host
+            && self.cores_held > host.cores.max(cores)
+        {
+            return Err("more cores are held than there are".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a reading shows nobody on a device: `Ok(memory in use)`, the baseline of a grant.
+///
+/// `token`: the lease that drains, whose processes are named apart. Graphics-only processes and the ignore list are part
+/// of the baseline.
+fn clean(reading: &GpuReading, token: Option<&Token>, baseline: u64) -> Result<Bytes, String> {
+    if let Some(unreadable) = &reading.unreadable {
+        let (Unreadable::Gone { detail } | Unreadable::Failed { detail }) = unreadable;
+        return Err(detail.clone());
+    }
+    let Some(processes) = &reading.processes else {
+        return Err("the list of its processes cannot be read".to_owned());
+    };
+    let Some(used) = reading.memory_used else { return Err("its memory cannot be read".to_owned()) };
+    let counts =
+        |process: &&GpuProcess| !process.ignored && process.kind == crate::model::ProcessKind::Compute;
+    if let Some(process) = processes.iter().find(counts) {
+        let whose = if token.is_some() && process.token.as_ref() == token { "left over: " } else { "" };
+        return Err(format!("{whose}pid {} {}", process.pid, process.name));
+    }
+    let explained: u64 = processes.iter().filter_map(|process| process.memory).map(|memory| memory.0).sum();
+    let allowed = if token.is_some() { baseline + baseline / 8 + 128 * Bytes::MIB } else { UNSEEN_BYTES };
+    if used.0 > allowed + explained {
+        return Err(format!("{used} in use by nobody who can be seen"));
+    }
+    Ok(used)
+}

@@ -1,0 +1,174 @@
+//! The collection of an attempt's output: a process of its own, niced, started when the run has ended.
+
+use super::spec::LaunchSpec;
+use super::tree::Reaped;
+use crate::model::{Collect, Collected, Now, RunEnd, Span};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The collector's exit code for a full disk: it is tried again until there is room.
+pub const DISK_FULL: i32 = 75;
+
+const AGAIN: Span = Span::secs(10);
+const NICE: i32 = 10;
+
+/// What is to be collected and by whom: kept beside the journal, so that it can be done when the supervisor is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CollectOrder {
+    /// What.
+    pub collect: Collect,
+    /// The program and its arguments; the manifest's path is added as the last one.
+    pub collector: Vec<String>,
+}
+
+/// Where the order of an attempt is kept.
+pub fn order_path(run_dir: &Path, task: crate::model::TaskIx, attempt: crate::model::AttemptNo) -> PathBuf {
+    run_dir.join(format!("collect-{task}-{attempt}.json"))
+}
+
+/// Where the collector writes what it found.
+pub fn manifest_path(
+    run_dir: &Path,
+    task: crate::model::TaskIx,
+    attempt: crate::model::AttemptNo,
+) -> PathBuf {
+    run_dir.join(format!("collected-{task}-{attempt}.json"))
+}
+
+impl CollectOrder {
+    /// With what is known once the run has ended.
+    pub fn complete(&mut self, started: Now, end: &RunEnd) {
+        self.collect.partial = *end != RunEnd::Exited { code: 0 };
+        self.collect.newer_than_ns = i128::from(started.wall_ms) * 1_000_000;
+    }
+
+    /// Starts the collector.
+    pub fn spawn(&self, manifest: &Path, words: &Path) -> io::Result<std::process::Child> {
+        let (program, arguments) = self
+            .collector
+            .split_first()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no collector is named"))?;
+        let order = serde_json::to_vec(&self.collect)?;
+        let mut input =
+            std::fs::File::from(rustix::fs::memfd_create("collect", rustix::fs::MemfdFlags::CLOEXEC)?);
+        input.write_all(&order)?;
+        input.rewind()?;
+        let stderr = std::fs::File::create(words).map_or_else(|_| Stdio::null(), Stdio::from);
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .arg(manifest)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .current_dir("/")
+            .stdin(Stdio::from(input))
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .process_group(0);
+        let child = command.spawn()?;
+        if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {
+            // Work that others pay for goes first.
+            let _ = rustix::process::setpriority_process(Some(pid), NICE);
+        }
+        Ok(child)
+    }
+}
+
+/// A collection under way.
+#[derive(Debug)]
+pub(super) struct Collection {
+    order: CollectOrder,
+    manifest: PathBuf,
+    words: PathBuf,
+    pid: Option<i32>,
+    again_at: Option<Span>,
+}
+
+impl Collection {
+    /// Starts it. `Err` in words if it cannot be.
+    pub(super) fn start(order: CollectOrder, spec: &Place) -> Result<Self, String> {
+        let mut collection = Self {
+            order,
+            manifest: manifest_path(&spec.run_dir, spec.task, spec.attempt),
+            words: spec.run_dir.join("collect.err"),
+            pid: None,
+            again_at: None,
+        };
+        collection.spawn()?;
+        Ok(collection)
+    }
+
+    /// When to come back.
+    pub(super) const fn wake_at(&self) -> Option<Span> {
+        self.again_at
+    }
+
+    /// A child has ended. `Some` when the collection is over: with the reason why it failed, if it did.
+    pub(super) fn reaped(&mut self, reaped: Reaped, now: Span) -> Option<Option<String>> {
+        if self.pid != Some(reaped.pid) {
+            return None;
+        }
+        self.pid = None;
+        match reaped.status.exit_status() {
+            Some(0) => Some(None),
+            Some(DISK_FULL) => {
+                self.again_at = Some(Span(now.0 + AGAIN.0));
+                None
+            }
+            code => Some(Some(failure(code, &self.words))),
+        }
+    }
+
+    /// Tries again if that is due. `Some` when that cannot be.
+    pub(super) fn turn(&mut self, now: Span) -> Option<Option<String>> {
+        if self.again_at.is_some_and(|at| now >= at) {
+            self.again_at = None;
+            return self.spawn().err().map(Some);
+        }
+        None
+    }
+
+    fn spawn(&mut self) -> Result<(), String> {
+        let child = self
+            .order
+            .spawn(&self.manifest, &self.words)
+            .map_err(|error| format!("the collector could not be started: {error}"))?;
+        self.pid = Some(child.id() as i32);
+        Ok(())
+    }
+}
+
+/// Which attempt's collection, and where.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) run_dir: PathBuf,
+    pub(super) task: crate::model::TaskIx,
+    pub(super) attempt: crate::model::AttemptNo,
+}
+
+impl Place {
+    pub(super) fn of(spec: &LaunchSpec) -> Self {
+        Self { run_dir: spec.run_dir.clone(), task: spec.task, attempt: spec.attempt }
+    }
+
+    /// For a run that never started: nothing came back.
+    pub(super) fn write_empty(&self) -> Result<(), String> {
+        let bytes = serde_json::to_vec(&Collected::default()).unwrap_or_default();
+        std::fs::write(manifest_path(&self.run_dir, self.task, self.attempt), bytes)
+            .map_err(|error| format!("the manifest could not be written: {error}"))
+    }
+}
+
+/// Why a collector failed, in words: the last of its own, if it had any.
+pub fn failure(code: Option<i32>, words: &Path) -> String {
+    let text = std::fs::read_to_string(words).unwrap_or_default();
+    let last = text.lines().rfind(|line| !line.trim().is_empty()).map(crate::model::clean_line);
+    match (last, code) {
+        (Some(words), _) => words,
+        (None, Some(code)) => format!("the collector exited with {code}"),
+        (None, None) => "the collector was killed".to_owned(),
+    }
+}

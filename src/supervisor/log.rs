@@ -1,0 +1,212 @@
+//! The log of an attempt: what the work printed, bounded, never in the work's way.
+//!
+//! The first half of the bound is kept as it came; of the rest, the newest. What lies between is cut: while the run
+//! lasts it is a hole in the file (so that whoever follows the end goes on following it), and when the run has ended
+//! the newest part is moved up to a line that says how much is missing. Bytes that the disk does not take are counted,
+//! and the gap is marked as soon as the disk takes bytes again.
+
+use crate::model::Bytes;
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Holes are made in whole blocks.
+const BLOCK: u64 = 4096;
+const COPY: usize = 64 << 10;
+
+/// The log, open for writing.
+#[derive(Debug)]
+pub(super) struct Log {
+    file: File,
+    bound: u64,
+    /// End of the first part.
+    head: u64,
+    /// Start of the newest part that is kept; `head` while nothing is cut.
+    tail: u64,
+    /// Length of the file.
+    len: u64,
+    /// Bytes that could not be written since the last one that could, and why.
+    lost: u64,
+    why: String,
+    /// The file system makes no holes: what is beyond the bound is dropped.
+    solid: bool,
+}
+
+impl Log {
+    /// Opens it; what is already there stays.
+    pub(super) fn open(path: &Path, bound: Bytes) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)?;
+        let len = file.metadata()?.len();
+        let bound = bound.0.max(16 * BLOCK);
+        let head = (bound / 2).next_multiple_of(BLOCK);
+        Ok(Self { file, bound, head, tail: head, len, lost: 0, why: String::new(), solid: false })
+    }
+
+    /// Takes what the work printed. Never fails: what does not reach the disk is counted.
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        if self.solid && self.len + bytes.len() as u64 > self.bound {
+            self.lose(bytes.len(), "the log's bound");
+            return;
+        }
+        if self.lost > 0 && !self.mark_gap() {
+            self.lost += bytes.len() as u64;
+            return;
+        }
+        self.put(bytes);
+        if self.head + self.len.saturating_sub(self.tail) > self.bound {
+            self.cut();
+        }
+    }
+
+    /// Closes the gap in the middle and marks it.
+    pub(super) fn finish(&mut self) {
+        if self.lost > 0 {
+            self.solid = false;
+            self.mark_gap();
+        }
+        if self.tail == self.head {
+            return;
+        }
+        let mark = self.cut_mark();
+        let Ok(()) = self.file.write_all_at(&mark, self.head) else { return };
+        let mut to = self.head + mark.len() as u64;
+        let mut from = self.tail;
+        let mut buffer = vec![0; COPY];
+        while from < self.len {
+            let Ok(n @ 1..) = self.file.read_at(&mut buffer, from) else { break };
+            let Ok(()) = self.file.write_all_at(&buffer[..n], to) else { return };
+            from += n as u64;
+            to += n as u64;
+        }
+        if self.file.set_len(to).is_ok() {
+            self.len = to;
+            self.tail = self.head;
+        }
+    }
+
+    /// The last bytes of it, for hints.
+    pub(super) fn last(&self, count: usize) -> Vec<u8> {
+        let from = self.len.saturating_sub(count as u64);
+        let mut buffer = vec![0; (self.len - from) as usize];
+        let read = self.file.read_at(&mut buffer, from).unwrap_or(0);
+        buffer.truncate(read);
+        buffer
+    }
+
+    fn put(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            match self.file.write_at(bytes, self.len) {
+                Ok(0) => return self.lose(bytes.len(), "the disk takes no bytes"),
+                Ok(n) => {
+                    self.len += n as u64;
+                    bytes = &bytes[n..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return self.lose(bytes.len(), &error.to_string()),
+            }
+        }
+    }
+
+    fn lose(&mut self, count: usize, why: &str) {
+        self.lost += count as u64;
+        if self.why != why {
+            why.clone_into(&mut self.why);
+        }
+    }
+
+    fn mark_gap(&mut self) -> bool {
+        let mark =
+            format!("\n--- overnight: {} of the log are lost here: {} ---\n", Bytes(self.lost), self.why);
+        let written = self.file.write_all_at(mark.as_bytes(), self.len).is_ok();
+        if written {
+            self.len += mark.len() as u64;
+            self.lost = 0;
+        }
+        written
+    }
+
+    /// Drops the oldest part after the head, an eighth of the bound more than it must so that it is not at it all the
+    /// time.
+    fn cut(&mut self) {
+        let keep = self.bound - self.head - self.bound / 8;
+        let from = (self.len - keep) / BLOCK * BLOCK;
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if fallocate(&self.file, hole, self.tail, from - self.tail).is_err() {
+            self.solid = true;
+            return;
+        }
+        self.tail = from;
+        let mark = self.cut_mark();
+        // For whoever reads the file while the run lasts.
+        let _ = self.file.write_all_at(&mark, self.head);
+    }
+
+    fn cut_mark(&self) -> Vec<u8> {
+        format!(
+            "\n--- overnight: {} of the log were cut here; it may have {} ---\n",
+            Bytes(self.tail - self.head),
+            Bytes(self.bound)
+        )
+        .into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_short_log_is_kept_as_it_came() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.txt");
+        let mut log = Log::open(&path, Bytes::mib(1)).unwrap();
+        log.write(b"one\n");
+        log.write(b"two\n");
+        assert_eq!(log.last(4), b"two\n");
+        log.finish();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\n");
+    }
+
+    #[test]
+    fn a_long_log_keeps_its_head_and_its_newest_lines_and_says_what_is_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.txt");
+        let bound = Bytes::mib(1);
+        let mut log = Log::open(&path, bound).unwrap();
+        let lines = 400_000;
+        let mut most_blocks = 0;
+        for n in 0..lines {
+            log.write(format!("line {n}\n").as_bytes());
+            if n % 10_000 == 0 {
+                most_blocks = most_blocks.max(std::fs::metadata(&path).unwrap().blocks() * 512);
+            }
+        }
+        log.finish();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("line 0\nline 1\n"));
+        assert!(text.ends_with(&format!("line {}\n", lines - 1)));
+        assert_eq!(text.matches("--- overnight:").count(), 1);
+        assert!(!text.contains('\0'));
+        assert!(text.len() as u64 <= bound.0 + 200, "{}", text.len());
+        assert!(most_blocks <= bound.0 * 5 / 4, "{most_blocks} bytes on disk while it was written");
+        // Nothing but the marked gap is missing: both sides are consecutive.
+        let (head, tail) = text.split_once("\n--- overnight:").unwrap();
+        for part in [head, tail.split_once(" ---\n").unwrap().1] {
+            let numbers: Vec<u32> =
+                part.lines().filter_map(|line| line.strip_prefix("line ")?.parse().ok()).collect();
+            let inner = &numbers[1..numbers.len() - 1];
+            assert!(inner.len() > 1000);
+            assert!(inner.windows(2).all(|pair| pair[1] == pair[0] + 1));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The supervisor: one small process per lease. It starts the work, watches it, ends all of it, and writes down what it
+//! saw, so that the scheduler may be gone at any moment. Layer 2.
+//!
+//! Single-threaded: one `poll` over the control channels, the log pipe and the notice of ended children. No tokio, no
+//! store. It knows [`LaunchSpec`](spec::LaunchSpec)s and its [`record`]; queue, pool and meter are the scheduler's.
+//! `main` starts it before anything else of the program is touched.
+//!
+//! ```text
+//! launch spec ─► journal (intent, durable) ─► device locks ─► start ─► run ─► ended (durable, told)
+//!                                                             ─► collect ─► collected ─► dismissed
+//! ```
+
+pub mod collection;
+mod control;
+mod devices;
+mod environment;
+mod hints;
+mod log;
+pub mod message;
+pub mod process;
+pub mod record;
+mod run;
+mod script;
+pub mod spec;
+mod start;
+mod tree;
+mod work;
+
+pub use control::SOCKET;
+
+use control::Control;
+use message::{LINE_BOUND, News, Order};
+use record::{Journal, Record};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use spec::LaunchSpec;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use work::Supervisor;
+
+/// Runs the supervisor of one lease until that lease is over. The exit code of the process.
+///
+/// Standard input is the scheduler's end of the control channel; the first line on it is the launch.
+pub fn main() -> u8 {
+    match supervise() {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}
+
+fn supervise() -> io::Result<()> {
+    let (mut channel, children) = detach()?;
+    let Some((spec, rest)) = read_launch(&mut channel)? else { return Ok(()) };
+    let mut control = Control::default();
+    control.add(channel, rest)?;
+    let refused = |control: &mut Control, why: String| {
+        control.tell(&News::Record(Record::NotLaunched { why, at: crate::clock::now() }));
+    };
+    // The socket is there before the journal is: whoever finds the journal finds the supervisor.
+    let listening = std::env::set_current_dir(&spec.run_dir)
+        .and_then(|()| control.listen())
+        .and_then(|()| std::env::set_current_dir("/"));
+    if let Err(error) = listening {
+        refused(&mut control, format!("the supervisor's socket in {}: {error}", spec.run_dir.display()));
+        return Ok(());
+    }
+    let journal = match Journal::create(&spec.run_dir, &Record::Intent(work::intent(&spec))) {
+        Ok(Some(journal)) => journal,
+        // This lease has a supervisor, or its scheduler has written it off.
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            refused(&mut control, format!("{error}: {}", source(&error)));
+            return Ok(());
+        }
+    };
+    let mut supervisor = Supervisor::new(&spec, journal, control, children);
+    supervisor.greet();
+    if supervisor.take_devices(&spec) {
+        supervisor.begin(spec);
+        supervisor.run();
+    }
+    Ok(())
+}
+
+fn source(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(String::new, ToString::to_string)
+}
+
+/// Away from whoever started it: own session, parent of all that the work leaves behind, no descriptors but the
+/// channel's. Returns the channel and the stream on which ended children are noticed.
+fn detach() -> io::Result<(UnixStream, UnixStream)> {
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    close_inherited();
+    // The work must not inherit the channel as its standard input, nor keep it open.
+    let channel: OwnedFd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let null = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    let (notice, children) = UnixStream::pair()?;
+    children.set_nonblocking(true)?;
+    notice.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(SIGCHLD, notice)?;
+    // A shutdown tells everybody to end: the work ends of it, and somebody has to see that.
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok((UnixStream::from(channel), children))
+}
+
+#[expect(unsafe_code, reason = "rustix does not wrap close_range")]
+fn close_inherited() {
+    // SAFETY: nothing in this process has opened a descriptor yet; those above the standard ones are inherited.
+    let _ = unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+}
+
+/// Waits for the launch. `None` if the scheduler went away before it had said all of it: nothing is started.
+fn read_launch(channel: &mut UnixStream) -> io::Result<Option<(LaunchSpec, Vec<u8>)>> {
+    let mut input = Vec::new();
+    let mut buffer = [0; 16384];
+    loop {
+        match channel.read(&mut buffer) {
+            Ok(0) => return Ok(None),
+            Ok(read) => input.extend_from_slice(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        while let Some(order) = message::take::<Order>(&mut input) {
+            if let Some(Order::Launch(spec)) = order {
+                return Ok(Some((*spec, input)));
+            }
+        }
+        if input.len() > LINE_BOUND {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the launch spec is too long"));
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! The journal of a lease: what its supervisor did and saw, so that everything is known when everything else is gone.
+//!
+//! ```text
+//! 0        header: magic, version, where records start
+//! 512      heartbeat slot A   two slots, overwritten in turn: a torn one leaves the other
+//! 1024     heartbeat slot B
+//! 4096     records, one after the other, up to the end of the file: length, checksum, JSON, padded to 8 bytes
+//! ```
+//!
+//! The file is written whole (zeros) before it gets its name, so that no record ever needs space from a full disk.
+//! A torn or zeroed tail ends the reading, not the reader. [`crate::engine`] reads journals of supervisors that are
+//! gone; nothing but the supervisor writes one, except [`claim`], which makes sure that none will.
+
+use super::message::Stopping;
+use super::process::ProcessId;
+use crate::model::{AttemptNo, Bytes, EndedBy, JobId, LeaseId, Now, RunEnd, TaskIx, Token};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The journal's name in the run directory.
+pub const NAME: &str = "journal";
+/// The version written today.
+pub const VERSION: u32 = 1;
+
+const MAGIC: &[u8; 8] = b"OVNJRNL\n";
+const SLOTS: [u64; 2] = [512, 1024];
+const SLOT_LEN: usize = 512;
+const RECORDS: u64 = 4096;
+/// Room for the records of several attempts; grown before an attempt starts, never while it runs.
+const CHUNK: u64 = 32 << 10;
+/// What one attempt may write at most.
+const ATTEMPT_ROOM: u64 = 16 << 10;
+/// A record is cut to this.
+const RECORD_BOUND: usize = 6 << 10;
+const FRAME: usize = 12;
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    /// Durable before anything of the attempt runs.
+    Intent(Intent),
+    /// The main process was started.
+    Started {
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
+        /// The main process; its session has the same number.
+        main: ProcessId,
+        /// When.
+        at: Now,
+    },
+    /// The supervisor was told to end the run.
+    Told {
+        /// How.
+        stop: Stopping,
+        /// When.
+        at: Now,
+    },
+    /// The last process is gone.
+    Ended(Ended),
+    /// The collector is done; what it found is in the manifest beside the journal.
+    Collected {
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
+        /// Why nothing could be collected.
+        failure: Option<String>,
+        /// When.
+        at: Now,
+    },
+    /// A device was taken by somebody else; nothing ran.
+    NotLaunched {
+        /// Why, in words.
+        why: String,
+        /// When.
+        at: Now,
+    },
+    /// The devices are back.
+    Returned {
+        /// When.
+        at: Now,
+    },
+    /// Written in place of a supervisor's journal by a scheduler that found none: nothing ran and nothing will.
+    Void {
+        /// When.
+        at: Now,
+    },
+    /// Of a later version.
+    Unknown,
+}
+
+/// Who is about to run what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// Lease.
+    pub lease: LeaseId,
+    /// Its token.
+    pub token: Token,
+    /// Job.
+    pub job: JobId,
+    /// Task.
+    pub task: TaskIx,
+    /// Attempt.
+    pub attempt: AttemptNo,
+    /// The supervisor itself.
+    pub supervisor: ProcessId,
+    /// When, and in which boot.
+    pub at: Now,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Task.
+    pub task: TaskIx,
+    /// Attempt.
+    pub attempt: AttemptNo,
+    /// When.
+    pub at: Now,
+    /// How.
+    pub end: RunEnd,
+    /// Who says so.
+    pub by: EndedBy,
+    /// Highest resident memory that was seen.
+    pub peak_memory: Option<Bytes>,
+    /// Suspend within the run.
+    pub suspended_ms: u64,
+    /// Hints for the receipt.
+    pub notes: Vec<String>,
+}
+
+/// The last sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// When.
+    pub at: Now,
+    /// Highest resident memory of the tree so far.
+    pub peak_memory: Option<Bytes>,
+    /// Suspend within the run so far.
+    pub suspended_ms: u64,
+}
+
+/// What a journal says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct JournalState {
+    /// In the order they were written.
+    pub records: Vec<Record>,
+    /// The newer of the two slots.
+    pub heartbeat: Option<Heartbeat>,
+    /// The records end in something that is no record.
+    pub torn: bool,
+}
+
+/// Why a journal cannot be read or written.
+#[derive(Debug, Error)]
+pub enum JournalError {
+    /// The system refused.
+    #[error("cannot {doing} the journal {path}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The journal.
+        path: PathBuf,
+        /// The system's words.
+        #[source]
+        source: io::Error,
+    },
+    /// Not a journal.
+    #[error("{path} is not a journal")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Written by a later version.
+    #[error("the journal {path} has version {version}; this program reads up to {VERSION}")]
+    Newer {
+        /// The journal.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// A record does not fit any more.
+    #[error("the journal {path} is full")]
+    Full {
+        /// The journal.
+        path: PathBuf,
+    },
+}
+
+/// The supervisor's own journal, open.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    next: u64,
+    len: u64,
+    beats: u64,
+    records: Vec<Record>,
+}
+
+/// Reads a journal.
+pub fn read(path: &Path) -> Result<JournalState, JournalError> {
+    let bytes = std::fs::read(path).map_err(|source| JournalError::Io {
+        doing: "read",
+        path: path.to_owned(),
+        source,
+    })?;
+    let foreign = || JournalError::Foreign { path: path.to_owned() };
+    if bytes.get(..8) != Some(MAGIC.as_slice()) {
+        return Err(foreign());
+    }
+    let version = u32_at(&bytes, 8).ok_or_else(foreign)?;
+    if version > VERSION {
+        return Err(JournalError::Newer { path: path.to_owned(), version });
+    }
+    let mut state = JournalState::default();
+    let slots = SLOTS.map(|offset| frame_at(&bytes, offset as usize, SLOT_LEN - FRAME));
+    state.heartbeat = slots
+        .into_iter()
+        .flatten()
+        .filter_map(|payload| serde_json::from_slice::<(u64, Heartbeat)>(payload).ok())
+        .max_by_key(|(count, _)| *count)
+        .map(|(_, heartbeat)| heartbeat);
+    let mut offset = RECORDS as usize;
+    while let Some(payload) = frame_at(&bytes, offset, RECORD_BOUND * 2) {
+        state.records.push(serde_json::from_slice(payload).unwrap_or(Record::Unknown));
+        offset += framed_len(payload.len());
+    }
+    state.torn = bytes.get(offset..).is_some_and(|tail| tail.iter().any(|byte| *byte != 0));
+    Ok(state)
+}
+
+/// Makes sure that no supervisor of this lease will ever run: takes the journal's name. `false` if it is taken.
+pub fn claim(run_dir: &Path, at: Now) -> Result<bool, JournalError> {
+    match Journal::create(run_dir, &Record::Void { at }) {
+        Ok(journal) => Ok(journal.is_some()),
+        Err(error) => Err(error),
+    }
+}
+
+impl Journal {
+    /// Makes the journal with its first record, durable before it has its name: what has the name is whole.
+    /// `None` if the name is taken: the lease has, or had, a supervisor.
+    pub fn create(run_dir: &Path, first: &Record) -> Result<Option<Self>, JournalError> {
+        let path = run_dir.join(NAME);
+        let made = run_dir.join(format!("journal.{}", std::process::id()));
+        let io = |doing| {
+            let path = path.clone();
+            move |source| JournalError::Io { doing, path, source }
+        };
+        let _ = std::fs::remove_file(&made);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&made)
+            .map_err(io("create"))?;
+        let mut journal =
+            Self { path: path.clone(), file, next: RECORDS, len: CHUNK, beats: 0, records: Vec::new() };
+        let mut image = vec![0; CHUNK as usize];
+        image[..8].copy_from_slice(MAGIC);
+        image[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        image[12..16].copy_from_slice(&(RECORDS as u32).to_le_bytes());
+        let frame = framed(first);
+        image[RECORDS as usize..][..frame.len()].copy_from_slice(&frame);
+        journal.next += frame.len() as u64;
+        journal.records.push(first.clone());
+        // Space first: a disk that is full says so here, with nothing started.
+        let _ = rustix::fs::fallocate(&journal.file, rustix::fs::FallocateFlags::empty(), 0, CHUNK);
+        journal.file.write_all_at(&image, 0).map_err(io("write"))?;
+        journal.file.sync_data().map_err(io("sync"))?;
+        let named = std::fs::hard_link(&made, &path);
+        let _ = std::fs::remove_file(&made);
+        match named {
+            Ok(()) => Ok(Some(journal)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(io("name")(error)),
+        }
+    }
+
+    /// What it says so far.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Makes room for one more attempt, or says that there is none: before it starts, not when it has ended.
+    pub fn reserve(&mut self) -> Result<(), JournalError> {
+        if self.len - self.next >= ATTEMPT_ROOM {
+            return Ok(());
+        }
+        let zeros = vec![0; CHUNK as usize];
+        self.file.write_all_at(&zeros, self.len).map_err(|source| self.io("grow", source))?;
+        self.file.sync_all().map_err(|source| self.io("sync", source))?;
+        self.len += CHUNK;
+        Ok(())
+    }
+
+    /// Adds a record. It survives the end of this process; with [`sync`](Self::sync) also that of the machine.
+    pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
+        let frame = framed(&record);
+        // The record counts from here on, on disk or not: what was seen is told.
+        self.records.push(record);
+        if self.next + frame.len() as u64 > self.len {
+            return Err(JournalError::Full { path: self.path.clone() });
+        }
+        self.file.write_all_at(&frame, self.next).map_err(|source| self.io("write", source))?;
+        self.next += frame.len() as u64;
+        Ok(())
+    }
+
+    /// Waits until all records are durable.
+    pub fn sync(&self) -> Result<(), JournalError> {
+        self.file.sync_data().map_err(|source| self.io("sync", source))
+    }
+
+    /// Overwrites the older heartbeat slot and sends it on its way to the disk without waiting: a slow disk must not
+    /// hold up the work's log or its end.
+    pub fn beat(&mut self, heartbeat: Heartbeat) -> Result<(), JournalError> {
+        self.beats += 1;
+        let offset = SLOTS[(self.beats % 2) as usize];
+        let payload = serde_json::to_vec(&(self.beats, heartbeat)).unwrap_or_default();
+        let mut slot = framed_bytes(&payload);
+        slot.resize(SLOT_LEN, 0);
+        self.file.write_all_at(&slot, offset).map_err(|source| self.io("write", source))?;
+        start_writeback(&self.file);
+        Ok(())
+    }
+
+    fn io(&self, doing: &'static str, source: io::Error) -> JournalError {
+        JournalError::Io { doing, path: self.path.clone(), source }
+    }
+}
+
+impl JournalState {
+    /// The last intent: which attempt the journal is about now.
+    pub fn intent(&self) -> Option<&Intent> {
+        self.records.iter().rev().find_map(|record| match record {
+            Record::Intent(intent) => Some(intent),
+            _ => None,
+        })
+    }
+
+    /// The records after the last intent.
+    pub fn current(&self) -> &[Record] {
+        let last = self.records.iter().rposition(|record| matches!(record, Record::Intent(_)));
+        last.map_or(&[], |at| &self.records[at + 1..])
+    }
+
+    /// How the current attempt ended.
+    pub fn ended(&self) -> Option<&Ended> {
+        self.current().iter().find_map(|record| match record {
+            Record::Ended(ended) => Some(ended),
+            _ => None,
+        })
+    }
+
+    /// The main process of the current attempt, if it was started.
+    pub fn main(&self) -> Option<ProcessId> {
+        self.current().iter().find_map(|record| match record {
+            Record::Started { main, .. } => Some(*main),
+            _ => None,
+        })
+    }
+
+    /// Whether nothing is left to do for the current attempt.
+    pub fn is_home(&self) -> bool {
+        self.records.iter().any(|record| matches!(record, Record::NotLaunched { .. } | Record::Void { .. }))
+            || self.current().iter().any(|record| matches!(record, Record::Collected { .. }))
+    }
+
+    /// The last moment the supervisor is known to have lived.
+    pub fn last_sign(&self) -> Option<Now> {
+        let records = self.records.iter().rev().find_map(|record| match record {
+            Record::Intent(Intent { at, .. })
+            | Record::Started { at, .. }
+            | Record::Told { at, .. }
+            | Record::Ended(Ended { at, .. })
+            | Record::Collected { at, .. }
+            | Record::NotLaunched { at, .. }
+            | Record::Returned { at } => Some(*at),
+            Record::Void { .. } | Record::Unknown => None,
+        });
+        let beat = self.heartbeat.map(|heartbeat| heartbeat.at);
+        match (records, beat) {
+            (Some(record), Some(beat)) if beat.since(&record).is_some_and(|span| span.0 > 0) => Some(beat),
+            (None, beat) => beat,
+            (record, _) => record,
+        }
+    }
+}
+
+fn framed(record: &Record) -> Vec<u8> {
+    let mut payload = serde_json::to_vec(record).unwrap_or_default();
+    if payload.len() > RECORD_BOUND {
+        payload = serde_json::to_vec(&record.cut()).unwrap_or_default();
+    }
+    framed_bytes(&payload)
+}
+
+fn framed_bytes(payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(framed_len(payload.len()));
+    frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&checksum(payload));
+    frame.extend_from_slice(payload);
+    frame.resize(framed_len(payload.len()), 0);
+    frame
+}
+
+const fn framed_len(payload: usize) -> usize {
+    (FRAME + payload).next_multiple_of(8)
+}
+
+fn frame_at(bytes: &[u8], offset: usize, bound: usize) -> Option<&[u8]> {
+    let len = u32_at(bytes, offset)? as usize;
+    if len == 0 || len > bound {
+        return None;
+    }
+    let sum = bytes.get(offset + 4..offset + FRAME)?;
+    let payload = bytes.get(offset + FRAME..offset + FRAME + len)?;
+    (sum == checksum(payload)).then_some(payload)
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    let four = bytes.get(offset..offset + 4)?;
+    Some(u32::from_le_bytes(four.try_into().ok()?))
+}
+
+fn checksum(payload: &[u8]) -> [u8; 8] {
+    let hash = blake3::hash(payload);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&hash.as_bytes()[..8]);
+    sum
+}
+
+impl Record {
+    /// With its texts cut so that it fits: an end is never left out for being long.
+    fn cut(&self) -> Self {
+        const TEXT: usize = 256;
+        let short = |text: &String| text.chars().take(TEXT).collect::<String>();
+        match self.clone() {
+            Self::Ended(mut ended) => {
+                ended.notes = ended.notes.iter().take(4).map(short).collect();
+                match &mut ended.end {
+                    RunEnd::Cancelled { by: text }
+                    | RunEnd::NotStarted { why: text }
+                    | RunEnd::Lost { why: text } => *text = short(text),
+                    RunEnd::Exited { .. }
+                    | RunEnd::Signalled { .. }
+                    | RunEnd::OutOfMemory { .. }
+                    | RunEnd::LimitReached => {}
+                }
+                Self::Ended(ended)
+            }
+            Self::Collected { task, attempt, failure, at } => {
+                Self::Collected { task, attempt, failure: failure.as_ref().map(short), at }
+            }
+            Self::NotLaunched { why, at } => Self::NotLaunched { why: short(&why), at },
+            Self::Told { stop, at } => Self::Told {
+                stop: match stop {
+                    Stopping::Cancel { by } => Stopping::Cancel { by: short(&by) },
+                    Stopping::CancelNow { by } => Stopping::CancelNow { by: short(&by) },
+                    Stopping::Lost { why } => Stopping::Lost { why: short(&why) },
+                },
+                at,
+            },
+            other @ (Self::Intent(_)
+            | Self::Started { .. }
+            | Self::Returned { .. }
+            | Self::Void { .. }
+            | Self::Unknown) => other,
+        }
+    }
+}
+
+/// Starts writing dirty pages back. Only a hint that costs no wait; failure changes nothing.
+#[expect(unsafe_code, reason = "rustix does not wrap sync_file_range")]
+fn start_writeback(file: &File) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call takes no pointers.
+    let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 4096, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! The run of one attempt, from its first process to the proof that the last one is gone.
+//!
+//! Nothing here waits: the loop says what happened and what time it is, and asks when to come back.
+
+use super::log::Log;
+use super::message::Stopping;
+use super::process::ProcessId;
+use super::start::Started;
+use super::tree::{self, Reaped};
+use super::{hints, record::Ended};
+use crate::clock;
+use crate::model::{AttemptNo, Bytes, EndedBy, Now, RunEnd, Span, Stop, StopSignal, TaskIx};
+use rustix::process::{Signal, WaitStatus};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A process that has not gone this long after a kill is reported as not proven gone.
+const KILL_PATIENCE: Span = Span::secs(10);
+/// First wait for what is left after a kill; doubles.
+const ROUND_FIRST_MS: u64 = 10;
+const ROUND_LONGEST_MS: u64 = 200;
+/// How much is read from the log's pipe before other things get their turn.
+const READS_A_TURN: usize = 16;
+const READ: usize = 64 << 10;
+/// More than any pipe holds.
+const DRAIN_READS: usize = 64;
+/// Less than this between the clocks is their rounding, not a suspend.
+const SUSPEND_NOISE_MS: u64 = 20;
+
+/// An attempt that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    token: String,
+    main: ProcessId,
+    started: Now,
+    /// Boottime minus monotonic at the start: grows by suspend only.
+    offset_ms: u64,
+    pipe: Option<OwnedFd>,
+    log: Log,
+    stop: Stop,
+    limit_at: Option<Span>,
+    exit: Option<WaitStatus>,
+    reason: Option<Reason>,
+    told: u32,
+    cancels: u32,
+    kill_at: Option<Span>,
+    kill: Option<Kill>,
+    peak: u64,
+    oom_kills: Option<u64>,
+    notes: Vec<String>,
+}
+
+/// Why we end it. The first reason counts.
+#[derive(Debug)]
+enum Reason {
+    Limit,
+    Cancel { by: String },
+    Lost { why: String },
+}
+
+#[derive(Debug)]
+struct Kill {
+    since: Span,
+    again_at: Span,
+    wait_ms: u64,
+}
+
+impl Running {
+    pub(super) fn new(started: Started, token: &str, stop: Stop, limit: Option<Span>) -> Self {
+        let monotonic = clock::monotonic();
+        Self {
+            token: token.to_owned(),
+            main: started.main,
+            started: started.at,
+            offset_ms: started.at.boottime_ms.saturating_sub(monotonic.0),
+            pipe: Some(started.pipe),
+            log: started.log,
+            stop,
+            limit_at: limit.map(|limit| Span(monotonic.0.saturating_add(limit.0))),
+            exit: None,
+            reason: None,
+            told: 0,
+            cancels: 0,
+            kill_at: None,
+            kill: None,
+            peak: 0,
+            oom_kills: tree::oom_kills(),
+            notes: started.notes,
+        }
+    }
+
+    /// The log's pipe, while somebody may write into it.
+    pub(super) fn pipe(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    /// When it was started.
+    pub(super) const fn started(&self) -> Now {
+        self.started
+    }
+
+    /// Whether the main process has ended.
+    pub(super) const fn has_exited(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    /// Moves what was printed into the log, some of it at a time.
+    pub(super) fn pump(&mut self) {
+        for _ in 0..READS_A_TURN {
+            if !self.pump_once() {
+                return;
+            }
+        }
+    }
+
+    /// A child of the supervisor has ended.
+    pub(super) fn reaped(&mut self, reaped: Reaped) {
+        if reaped.pid == self.main.pid && self.exit.is_none() {
+            self.exit = Some(reaped.status);
+        }
+    }
+
+    /// All that is due now. `Some` when it is over.
+    pub(super) fn turn(&mut self, now: Span, nobody_left: bool) -> Option<EndedBy> {
+        if self.exit.is_some() && nobody_left && self.is_alone() {
+            return Some(EndedBy::Proven);
+        }
+        if self.limit_at.is_some_and(|at| now >= at) && self.exit.is_none() && self.reason.is_none() {
+            self.reason = Some(Reason::Limit);
+            self.warn(now);
+        }
+        // Whoever outlives the main process without having been asked to end is not waited for.
+        let orphaned = self.exit.is_some() && self.reason.is_none();
+        if self.kill.is_none() && (orphaned || self.kill_at.is_some_and(|at| now >= at)) {
+            self.start_kill(now);
+        }
+        let Some(kill) = &mut self.kill else { return None };
+        if now.0 >= kill.since.0 + KILL_PATIENCE.0 {
+            let culprits = tree::culprits(&self.token);
+            self.notes.push(format!("not gone ten seconds after the kill: {culprits}"));
+            return Some(EndedBy::AfterKill);
+        }
+        if now >= kill.again_at {
+            kill.wait_ms = (kill.wait_ms * 2).min(ROUND_LONGEST_MS);
+            kill.again_at = Span(now.0 + kill.wait_ms);
+            tree::signal_all(&self.token, Signal::KILL);
+        }
+        None
+    }
+
+    /// When [`turn`](Self::turn) wants to be called again at the latest.
+    pub(super) fn wake_at(&self) -> Option<Span> {
+        let limit = self.limit_at.filter(|_| self.exit.is_none() && self.reason.is_none());
+        let grace = self.kill_at.filter(|_| self.kill.is_none());
+        let kill = self.kill.as_ref().map(|kill| kill.again_at);
+        [limit, grace, kill].into_iter().flatten().min()
+    }
+
+    /// Told to end it; how often it was told now. Nothing happens if it is already ending by itself.
+    pub(super) fn stop(&mut self, stop: &Stopping, now: Span) -> u32 {
+        self.told += 1;
+        if self.exit.is_some() && self.reason.is_none() {
+            return self.told;
+        }
+        let (reason, at_once) = match stop {
+            Stopping::Cancel { by } => {
+                self.cancels += 1;
+                (Reason::Cancel { by: by.clone() }, self.cancels > 1)
+            }
+            Stopping::CancelNow { by } => (Reason::Cancel { by: by.clone() }, true),
+            Stopping::Lost { why } => (Reason::Lost { why: why.clone() }, true),
+        };
+        if self.reason.is_none() {
+            self.reason = Some(reason);
+        }
+        if at_once {
+            self.kill_at = Some(now);
+        } else if self.kill_at.is_none() {
+            self.warn(now);
+        }
+        self.told
+    }
+
+    /// For the heartbeat: the highest resident memory so far, and the suspend so far.
+    pub(super) fn measure(&mut self, at: Now) -> (Option<Bytes>, u64) {
+        self.peak = self.peak.max(tree::resident());
+        (self.peak_memory(), self.suspended_ms(at))
+    }
+
+    /// The whole story, once [`turn`](Self::turn) says that it is over. `largest` is the largest resident memory of a
+    /// reaped process, if it is known to be of this attempt.
+    pub(super) fn ended(&mut self, by: EndedBy, id: (TaskIx, AttemptNo), largest: Option<u64>) -> Ended {
+        let at = clock::now();
+        self.peak = self.peak.max(largest.unwrap_or(0));
+        // Everybody who could write is gone, so this ends; a process that a kill did not end may still write.
+        (0..DRAIN_READS).take_while(|_| self.pump_once()).for_each(drop);
+        self.pipe = None;
+        let end = self.end();
+        self.notes.extend(hints::hints(&end, &self.log_end(&end)));
+        Ended {
+            task: id.0,
+            attempt: id.1,
+            at,
+            end,
+            by,
+            peak_memory: self.peak_memory(),
+            suspended_ms: self.suspended_ms(at),
+            notes: std::mem::take(&mut self.notes),
+        }
+    }
+
+    /// Puts the log in order; may take a while for a log that was cut.
+    pub(super) fn finish_log(&mut self) {
+        self.log.finish();
+    }
+
+    /// After a kill somebody outside the tree may still carry the token; without one nobody was looked for, and
+    /// nobody can be: having no children is the proof.
+    fn is_alone(&self) -> bool {
+        (self.kill.is_none() && self.kill_at.is_none())
+            || tree::alive(&tree::members(&self.token)).next().is_none()
+    }
+
+    fn warn(&mut self, now: Span) {
+        let signal = match self.stop.signal {
+            StopSignal::Term => Signal::TERM,
+            StopSignal::Int => Signal::INT,
+            StopSignal::Hup => Signal::HUP,
+            StopSignal::Usr1 => Signal::USR1,
+            StopSignal::Usr2 => Signal::USR2,
+        };
+        tree::signal_all(&self.token, signal);
+        // A stopped process sees its warning only when it goes on.
+        tree::signal_all(&self.token, Signal::CONT);
+        self.kill_at = Some(Span(now.0.saturating_add(self.stop.grace.0)));
+    }
+
+    fn start_kill(&mut self, now: Span) {
+        self.kill =
+            Some(Kill { since: now, again_at: Span(now.0 + ROUND_FIRST_MS), wait_ms: ROUND_FIRST_MS });
+        tree::signal_all(&self.token, Signal::KILL);
+    }
+
+    fn end(&mut self) -> RunEnd {
+        let code = self.exit.and_then(WaitStatus::exit_status);
+        let signal = self.exit.and_then(WaitStatus::terminating_signal);
+        let came = match (code, signal) {
+            (Some(code), _) => RunEnd::Exited { code },
+            (None, Some(signal)) => RunEnd::Signalled { signal },
+            (None, None) => RunEnd::Lost { why: "the main process did not go".to_owned() },
+        };
+        if let Some(reason) = self.reason.take() {
+            match came {
+                RunEnd::Exited { code } => {
+                    self.notes.push(format!("the work exited with {code} when it was told to end"))
+                }
+                RunEnd::Signalled { signal } if signal == Signal::KILL.as_raw() => {
+                    self.notes.push("the work had to be killed".to_owned());
+                }
+                _ => {}
+            }
+            return match reason {
+                Reason::Limit => RunEnd::LimitReached,
+                Reason::Cancel { by } => RunEnd::Cancelled { by },
+                Reason::Lost { why } => RunEnd::Lost { why },
+            };
+        }
+        if matches!(came, RunEnd::Exited { code: 0 }) {
+            return came;
+        }
+        let killed_for_memory = match (self.oom_kills, tree::oom_kills()) {
+            (Some(before), Some(after)) => after > before,
+            _ => false,
+        };
+        // A shell passes on the kill of its child as 137.
+        let killed = signal == Some(Signal::KILL.as_raw()) || code == Some(128 + Signal::KILL.as_raw());
+        if killed && killed_for_memory {
+            return RunEnd::OutOfMemory { certain: false };
+        }
+        if killed_for_memory {
+            self.notes
+                .push("the kernel killed a process of this machine for memory during the run".to_owned());
+        }
+        came
+    }
+
+    fn log_end(&self, end: &RunEnd) -> Vec<u8> {
+        if *end == (RunEnd::Exited { code: 0 }) { Vec::new() } else { self.log.last(hints::LOOK_BACK) }
+    }
+
+    fn peak_memory(&self) -> Option<Bytes> {
+        (self.peak > 0).then_some(Bytes(self.peak))
+    }
+
+    fn suspended_ms(&self, at: Now) -> u64 {
+        let offset = at.boottime_ms.saturating_sub(clock::monotonic().0);
+        let suspended = offset.saturating_sub(self.offset_ms);
+        if suspended < SUSPEND_NOISE_MS { 0 } else { suspended }
+    }
+
+    fn pump_once(&mut self) -> bool {
+        let Some(pipe) = &self.pipe else { return false };
+        let mut buffer = [0; READ];
+        match rustix::io::read(pipe, &mut buffer) {
+            Ok(0) => {
+                self.pipe = None;
+                false
+            }
+            Ok(read) => {
+                self.log.write(&buffer[..read]);
+                true
+            }
+            Err(rustix::io::Errno::INTR) => true,
+            Err(_) => false,
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The start of an attempt: its directories, its environment, its main process.
+
+use super::log::Log;
+use super::process::{self, ProcessId};
+use super::spec::{DataLink, LaunchSpec, WorkDir};
+use super::{devices, environment, script};
+use crate::clock;
+use crate::model::{Now, Run};
+use rustix::process::{Resource, Rlimit};
+use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// How likely the kernel takes a process of the work first when memory runs out, of 1000.
+const OOM_SCORE: &[u8] = b"500";
+
+/// An attempt that runs.
+#[derive(Debug)]
+pub(super) struct Started {
+    /// The main process; it leads a session of its own.
+    pub(super) main: ProcessId,
+    /// When.
+    pub(super) at: Now,
+    /// What the work prints comes out here.
+    pub(super) pipe: OwnedFd,
+    /// Where it goes.
+    pub(super) log: Log,
+    /// For the receipt.
+    pub(super) notes: Vec<String>,
+}
+
+/// Why an attempt was not started, in words.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// Its directory, program or environment is at fault.
+    Work(String),
+    /// The pool is at fault.
+    Pool(String),
+}
+
+/// Starts the main process of an attempt.
+pub(super) fn start(spec: &LaunchSpec) -> Result<Started, Refusal> {
+    let mut notes = Vec::new();
+    let work = spec.work.path();
+    let scratch = Scratch::of(spec);
+    make_dirs(spec, &scratch)?;
+    link_data(spec, &scratch.data, &mut notes)?;
+    let log = Log::open(&spec.log, spec.log_bound)
+        .map_err(|error| Refusal::Pool(format!("the log {}: {error}", spec.log.display())))?;
+    let visible = devices::visible(&spec.devices, Path::new(devices::DRIVER)).map_err(Refusal::Pool)?;
+    let now = clock::now();
+    let mut variables = environment::merge(&spec.environment).map_err(Refusal::Work)?;
+    variables.extend(own_variables(spec, &scratch, visible, now));
+    let (mut command, what) = command(spec, &scratch)?;
+    let (read, write) = pipe().map_err(|error| Refusal::Pool(format!("the log's pipe: {error}")))?;
+    let second = write.try_clone().map_err(|error| Refusal::Pool(format!("the log's pipe: {error}")))?;
+    command
+        .env_clear()
+        .envs(&variables)
+        .current_dir(work)
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(write))
+        .stderr(Stdio::from(second));
+    own_session(&mut command);
+    let at = clock::now();
+    let child = command.spawn().map_err(|error| not_started(&what, work, &error))?;
+    let pid = child.id() as i32;
+    let main = process::look(pid).map_or(ProcessId { pid, starttime: 0 }, |seen| seen.id);
+    Ok(Started { main, at, pipe: read, log, notes })
+}
+
+/// The attempt's private directories below the run directory.
+struct Scratch {
+    data: PathBuf,
+    tmp: PathBuf,
+    script: PathBuf,
+}
+
+impl Scratch {
+    fn of(spec: &LaunchSpec) -> Self {
+        let below = |what: &str| spec.run_dir.join(format!("{what}-{}-{}", spec.task, spec.attempt));
+        Self { data: below("data"), tmp: below("tmp"), script: below("script") }
+    }
+}
+
+fn make_dirs(spec: &LaunchSpec, scratch: &Scratch) -> Result<(), Refusal> {
+    let mut own = vec![&scratch.data, &scratch.tmp, &spec.output_dir];
+    match &spec.work {
+        WorkDir::Fresh(path) => own.push(path),
+        WorkDir::Prepared(path) | WorkDir::Live(path) => {
+            if !path.is_dir() {
+                return Err(Refusal::Work(format!("the directory {} is not there", path.display())));
+            }
+        }
+    }
+    if let Some(parent) = spec.log.parent() {
+        make_dir(parent)?;
+    }
+    own.into_iter().try_for_each(|path| make_dir(path))
+}
+
+fn make_dir(path: &Path) -> Result<(), Refusal> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| Refusal::Pool(format!("the directory {}: {error}", path.display())))
+}
+
+/// Data under its own name, in `$OVERNIGHT_DATA` and in the work directory; what is already there stays.
+fn link_data(spec: &LaunchSpec, data: &Path, notes: &mut Vec<String>) -> Result<(), Refusal> {
+    for DataLink { target, name } in &spec.data {
+        if !target.exists() {
+            return Err(Refusal::Work(format!("data `{name}` is not there: {}", target.display())));
+        }
+        let linked = std::os::unix::fs::symlink(target, data.join(name));
+        linked.map_err(|error| Refusal::Pool(format!("data `{name}`: {error}")))?;
+        let place = spec.work.path().join(name);
+        match std::os::unix::fs::symlink(target, &place) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if std::fs::read_link(&place).ok().as_ref() != Some(target) {
+                    notes.push(format!(
+                        "`{name}` is already in the work directory and was left alone; the data is at $OVERNIGHT_DATA/{name}"
+                    ));
+                }
+            }
+            Err(error) => notes.push(format!(
+                "data `{name}` could not be linked into the work directory: {error}; it is at $OVERNIGHT_DATA/{name}"
+            )),
+        }
+    }
+    Ok(())
+}
+
+/// What only this moment knows; nothing of the job's overrides it.
+fn own_variables(
+    spec: &LaunchSpec,
+    scratch: &Scratch,
+    visible: String,
+    now: Now,
+) -> BTreeMap<String, String> {
+    let held = &spec.devices.held;
+    let uuids = held.iter().map(|device| device.uuid.0.as_str()).collect::<Vec<_>>().join(",");
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut all = BTreeMap::new();
+    let mut set = |key: &str, value: String| {
+        all.insert(key.to_owned(), value);
+    };
+    set("CUDA_VISIBLE_DEVICES", visible);
+    set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
+    set("NVIDIA_VISIBLE_DEVICES", if held.is_empty() { "void".to_owned() } else { uuids.clone() });
+    set("OVERNIGHT_GPU_COUNT", held.len().to_string());
+    if !held.is_empty() {
+        // docker wants the quotes around a list.
+        set("OVERNIGHT_DOCKER_GPUS", format!("\"device={uuids}\""));
+    }
+    set("OVERNIGHT_GPU_UUIDS", uuids);
+    set("OVERNIGHT_TOKEN", spec.token.0.clone());
+    set("OVERNIGHT_DATA", text(&scratch.data));
+    set("OVERNIGHT_OUTPUT", text(&spec.output_dir));
+    set("TMPDIR", text(&scratch.tmp));
+    if let Some(limit) = spec.limit {
+        set("OVERNIGHT_LIMIT_S", limit.as_secs().to_string());
+        set("OVERNIGHT_LIMIT_AT", (now.plus(limit).wall_ms / 1000).to_string());
+    }
+    all
+}
+
+/// The command, and its name for people.
+fn command(spec: &LaunchSpec, scratch: &Scratch) -> Result<(Command, String), Refusal> {
+    let write = |text: String| {
+        std::fs::write(&scratch.script, text)
+            .map_err(|error| Refusal::Pool(format!("the script {}: {error}", scratch.script.display())))
+    };
+    let bash = || {
+        let mut command = Command::new("bash");
+        command.args(["-eo", "pipefail"]).arg(&scratch.script);
+        command
+    };
+    match &spec.run {
+        Run::Shell(text) => {
+            write(script::script(&spec.setup, text))?;
+            Ok((bash(), "bash".to_owned()))
+        }
+        Run::Argv(argv) => {
+            let (program, arguments) = argv
+                .split_first()
+                .ok_or_else(|| Refusal::Work("run is an empty list: no program to start".to_owned()))?;
+            let mut command = if spec.setup.is_empty() {
+                Command::new(program)
+            } else {
+                write(script::exec_script(&spec.setup))?;
+                let mut command = bash();
+                command.arg(program);
+                command
+            };
+            command.args(arguments);
+            Ok((command, program.clone()))
+        }
+    }
+}
+
+fn not_started(what: &str, work: &Path, error: &io::Error) -> Refusal {
+    let words = match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "`{what}` was not found (exit 127 in a shell); PATH is the one of the scheduler's config, and a relative \
+             name starts in {}",
+            work.display()
+        ),
+        io::ErrorKind::PermissionDenied => {
+            format!("`{what}` cannot be executed (exit 126 in a shell): chmod +x, or name its interpreter")
+        }
+        _ => {
+            let words = format!("`{what}`: {error}");
+            // Not the work's fault: the machine is out of processes or memory.
+            if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM | libc::ENFILE | libc::EMFILE))
+            {
+                return Refusal::Pool(words);
+            }
+            words
+        }
+    };
+    Refusal::Work(words)
+}
+
+/// The read end does not block the supervisor; the write end blocks the work, as a pipe should.
+fn pipe() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&read, true)?;
+    Ok((read, write))
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a session of its own and clean signals can only be had between fork and exec"
+)]
+fn own_session(command: &mut Command) {
+    let before_exec = || {
+        rustix::process::setsid()?;
+        for signal in 1..=64 {
+            // SAFETY: sets a disposition to the default; the numbers that may not be set are refused by the kernel.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        let _ = rustix::process::setrlimit(
+            Resource::Core,
+            Rlimit { current: Some(0), maximum: rustix::process::getrlimit(Resource::Core).maximum },
+        );
+        let files = rustix::process::getrlimit(Resource::Nofile).maximum;
+        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files });
+        let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::open(c"/proc/self/oom_score_adj", flags, rustix::fs::Mode::empty()) {
+            let _ = rustix::io::write(&file, OOM_SCORE);
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls only; it allocates nothing and takes no locks.
+    unsafe { command.pre_exec(before_exec) };
+}

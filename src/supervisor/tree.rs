@@ -1,0 +1,101 @@
+//! The process tree of an attempt: who belongs to it, and its end.
+//!
+//! The supervisor is the subreaper of everything below it: a process whose parent dies becomes its child, whatever
+//! sessions it went through. So "no children left" proves that nobody is left, at the cost of one system call; walking
+//! `/proc` is only needed to reach those that are.
+
+use super::process::{self, ProcessId, Seen};
+use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
+
+/// A child that has ended and was reaped.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reaped {
+    pub(super) pid: i32,
+    pub(super) status: WaitStatus,
+}
+
+/// Reaps one ended child. `Err` when there are no children at all.
+pub(super) fn reap() -> Result<Option<Reaped>, NoChildren> {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(ended) => {
+                return Ok(ended.map(|(pid, status)| Reaped { pid: pid.as_raw_nonzero().get(), status }));
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return Err(NoChildren),
+        }
+    }
+}
+
+/// Nobody is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoChildren;
+
+/// All processes of the lease but the supervisor: its descendants, and whoever carries the token.
+pub(super) fn members(token: &str) -> Vec<Seen> {
+    let own = std::process::id() as i32;
+    let all = process::all();
+    let mut members = process::below(&[own], &all);
+    for seen in &all {
+        let known = seen.id.pid == own || members.iter().any(|member| member.id == seen.id);
+        if !known && process::has_token(seen.id.pid, token) {
+            members.push(*seen);
+        }
+    }
+    members
+}
+
+/// Those of `members` that are more than an entry waiting to be reaped.
+pub(super) fn alive(members: &[Seen]) -> impl Iterator<Item = ProcessId> + '_ {
+    members.iter().filter(|seen| seen.state != b'Z').map(|seen| seen.id)
+}
+
+/// Sends a signal to every process of the lease. How many it reached.
+pub(super) fn signal_all(token: &str, signal: Signal) -> usize {
+    alive(&members(token)).filter(|id| process::signal(*id, signal)).count()
+}
+
+/// Resident memory of the whole tree.
+pub(super) fn resident() -> u64 {
+    let own = std::process::id() as i32;
+    process::below(&[own], &process::all()).iter().map(|seen| process::resident(seen.id.pid)).sum()
+}
+
+/// Those that a kill did not end, for people.
+pub(super) fn culprits(token: &str) -> String {
+    let left: Vec<String> =
+        alive(&members(token)).take(5).map(|id| format!("{} ({})", id.pid, process::name(id.pid))).collect();
+    if left.is_empty() { "a process that could not be named".to_owned() } else { left.join(", ") }
+}
+
+/// How often the kernel has killed for memory since it started; `None` where it does not say.
+pub(super) fn oom_kills() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+}
+
+/// The largest resident memory of any child that was reaped, and of theirs.
+#[expect(unsafe_code, reason = "rustix does not wrap getrusage")]
+pub(super) fn largest_child() -> Option<u64> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to a whole rusage, and one of zeros is a valid value.
+    let usage = unsafe {
+        if libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) != 0 {
+            return None;
+        }
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_maxrss).ok().map(|kib| kib * 1024)
+}
+
+/// Gives the heap that is not needed back: a supervisor is small for days.
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "the standard library has no call for it")]
+pub(super) fn trim() {
+    // SAFETY: takes no pointers; the allocator may be called at any time in a process of one thread.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Other allocators give back by themselves.
+#[cfg(not(target_env = "gnu"))]
+pub(super) const fn trim() {}

@@ -1,0 +1,406 @@
+//! The supervisor's loop: wait for one of the few things that can happen, do what follows, tell.
+
+use super::collection::{CollectOrder, Collection, Place, order_path};
+use super::control::Control;
+use super::devices::{self, DeviceLock};
+use super::message::{News, Order, Stopping};
+use super::record::{Ended, Heartbeat, Intent, Journal, Record, VERSION};
+use super::run::Running;
+use super::spec::LaunchSpec;
+use super::start::{self, Refusal};
+use super::{process, tree};
+use crate::clock;
+use crate::model::{AttemptNo, EndedBy, LeaseId, RunEnd, Span, TaskIx, Token};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+
+/// Between two signs of life.
+const HEARTBEAT: Span = Span::secs(5);
+/// Orders to end a run that are written down.
+const TOLD_BOUND: u32 = 3;
+
+/// One lease's supervisor.
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    lease: LeaseId,
+    token: Token,
+    journal: Journal,
+    control: Control,
+    /// Readable when a child has ended.
+    children: UnixStream,
+    locks: Vec<DeviceLock>,
+    attempt: Option<Attempt>,
+    next: Vec<LaunchSpec>,
+    attempts: u32,
+    dismissed: bool,
+    beat_at: Span,
+}
+
+/// The attempt at hand.
+#[derive(Debug)]
+struct Attempt {
+    task: TaskIx,
+    number: AttemptNo,
+    place: Place,
+    order: CollectOrder,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Running(Box<Running>),
+    Collecting(Box<Collection>),
+    Home,
+}
+
+impl Supervisor {
+    /// With a journal whose first record is the intent to run `spec`.
+    pub(super) fn new(spec: &LaunchSpec, journal: Journal, control: Control, children: UnixStream) -> Self {
+        Self {
+            lease: spec.lease,
+            token: spec.token.clone(),
+            journal,
+            control,
+            children,
+            locks: Vec::new(),
+            attempt: None,
+            next: Vec::new(),
+            attempts: 0,
+            dismissed: false,
+            beat_at: Span(clock::monotonic().0 + HEARTBEAT.0),
+        }
+    }
+
+    /// Takes the devices. `false`, and told, if somebody else has one.
+    pub(super) fn take_devices(&mut self, spec: &LaunchSpec) -> bool {
+        match devices::lock_all(&spec.devices, &self.token, clock::wall_ms()) {
+            Ok(locks) => {
+                self.locks = locks;
+                true
+            }
+            Err(why) => {
+                self.record(Record::NotLaunched { why, at: clock::now() }, true);
+                false
+            }
+        }
+    }
+
+    /// Runs one attempt whose intent is in the journal.
+    pub(super) fn begin(&mut self, spec: LaunchSpec) {
+        self.attempts += 1;
+        let place = Place::of(&spec);
+        let mut attempt = Attempt {
+            task: spec.task,
+            number: spec.attempt,
+            order: CollectOrder { collect: spec.collect.clone(), collector: spec.collector.clone() },
+            place,
+            phase: Phase::Home,
+        };
+        match start::start(&spec) {
+            Ok(started) => {
+                let (main, at) = (started.main, started.at);
+                attempt.phase =
+                    Phase::Running(Box::new(Running::new(started, &self.token.0, spec.stop, spec.limit)));
+                let (task, number) = (attempt.task, attempt.number);
+                self.attempt = Some(attempt);
+                self.record(Record::Started { task, attempt: number, main, at }, false);
+                self.keep_order();
+            }
+            Err(Refusal::Work(why)) => self.never_started(attempt, RunEnd::NotStarted { why }),
+            Err(Refusal::Pool(why)) => self.never_started(attempt, RunEnd::Lost { why }),
+        }
+    }
+
+    /// Until the lease is over.
+    pub(super) fn run(mut self) {
+        while !self.is_over() {
+            let ready = self.wait();
+            if ready.children {
+                self.reap();
+            }
+            if let Some(Attempt { phase: Phase::Running(running), .. }) = &mut self.attempt {
+                running.pump();
+            }
+            if ready.listener {
+                let (lease, token, journal) = (self.lease, &self.token, &self.journal);
+                self.control.accept(|| greeting(lease, token, journal));
+            }
+            for order in self.control.orders() {
+                self.obey(order);
+            }
+            self.turn();
+        }
+    }
+
+    /// Says hello and all that is known to the scheduler that started it.
+    pub(super) fn greet(&mut self) {
+        for news in greeting(self.lease, &self.token, &self.journal) {
+            self.control.tell(&news);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let home = matches!(&self.attempt, None | Some(Attempt { phase: Phase::Home, .. }));
+        home && self.next.is_empty() && (self.dismissed || !self.control.is_connected())
+    }
+
+    fn wait(&self) -> Ready {
+        let running = match &self.attempt {
+            Some(Attempt { phase: Phase::Running(running), .. }) => Some(running),
+            _ => None,
+        };
+        let phase_at = match &self.attempt {
+            Some(Attempt { phase: Phase::Running(running), .. }) => running.wake_at(),
+            Some(Attempt { phase: Phase::Collecting(collection), .. }) => collection.wake_at(),
+            Some(Attempt { phase: Phase::Home, .. }) | None => None,
+        };
+        let wake_at = phase_at.map_or(self.beat_at, |at| at.min(self.beat_at));
+        // A millisecond more than the clock shows: it shows whole ones, and waking early would spin.
+        let left = wake_at.0.saturating_sub(clock::monotonic().0) + u64::from(wake_at > clock::monotonic());
+        let timeout = Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as i64 };
+        let mut fds = vec![PollFd::new(&self.children, PollFlags::IN)];
+        let control_from = fds.len();
+        fds.extend(self.control.poll_fds());
+        if let Some(pipe) = running.and_then(|running| running.pipe()) {
+            fds.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
+        }
+        let _ = poll(&mut fds, Some(&timeout));
+        let is_ready = |index: usize| fds.get(index).is_some_and(|fd: &PollFd<'_>| !fd.revents().is_empty());
+        Ready { children: is_ready(0), listener: is_ready(control_from) }
+    }
+
+    fn reap(&mut self) {
+        let mut notices = [0; 256];
+        while matches!((&self.children).read(&mut notices), Ok(1..)) {}
+        let now = clock::monotonic();
+        while let Ok(Some(reaped)) = tree::reap() {
+            match self.attempt.as_mut().map(|attempt| &mut attempt.phase) {
+                Some(Phase::Running(running)) => running.reaped(reaped),
+                Some(Phase::Collecting(collection)) => {
+                    if let Some(failure) = collection.reaped(reaped, now) {
+                        self.collected(failure);
+                    }
+                }
+                Some(Phase::Home) | None => {}
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Stop(stop) => self.stop(&stop),
+            Order::NextAttempt(spec) if !self.dismissed && spec.token == self.token => self.next.push(*spec),
+            Order::Dismiss => {
+                if !self.dismissed {
+                    self.dismissed = true;
+                    self.locks.clear();
+                    self.record(Record::Returned { at: clock::now() }, false);
+                }
+            }
+            Order::Ping => self.control.tell(&News::Pong),
+            // The first launch was taken from the channel before the loop; a second one is the same one again.
+            Order::Launch(_) | Order::NextAttempt(_) => {}
+        }
+    }
+
+    fn stop(&mut self, stop: &Stopping) {
+        let now = clock::monotonic();
+        // What has not begun never will.
+        for spec in std::mem::take(&mut self.next) {
+            let end = match stop {
+                Stopping::Cancel { by } | Stopping::CancelNow { by } => RunEnd::Cancelled { by: by.clone() },
+                Stopping::Lost { why } => RunEnd::Lost { why: why.clone() },
+            };
+            self.record(ended_now(spec.task, spec.attempt, end), true);
+            self.record(collected_now(spec.task, spec.attempt, Place::of(&spec).write_empty().err()), false);
+        }
+        let Some(Attempt { phase: Phase::Running(running), .. }) = &mut self.attempt else { return };
+        // A record each for the first ones: the journal's room is bounded, a person's patience is not.
+        if running.stop(stop, now) <= TOLD_BOUND {
+            self.record(Record::Told { stop: stop.clone(), at: clock::now() }, false);
+        }
+    }
+
+    fn turn(&mut self) {
+        let now = clock::monotonic();
+        let over = match self.attempt.as_mut().map(|attempt| &mut attempt.phase) {
+            Some(Phase::Running(running)) => {
+                let nobody_left = running.has_exited() && self.reap_all();
+                self.turn_running(now, nobody_left)
+            }
+            Some(Phase::Collecting(collection)) => {
+                if let Some(failure) = collection.turn(now) {
+                    self.collected(failure);
+                }
+                None
+            }
+            Some(Phase::Home) | None => None,
+        };
+        if let Some(by) = over {
+            self.end(by);
+        }
+        let home = matches!(&self.attempt, None | Some(Attempt { phase: Phase::Home, .. }));
+        if home && !self.next.is_empty() {
+            let spec = self.next.remove(0);
+            self.begin_next(spec);
+        }
+        if clock::monotonic() >= self.beat_at {
+            self.beat();
+        }
+    }
+
+    fn turn_running(&mut self, now: Span, nobody_left: bool) -> Option<EndedBy> {
+        match self.attempt.as_mut().map(|attempt| &mut attempt.phase) {
+            Some(Phase::Running(running)) => running.turn(now, nobody_left),
+            _ => None,
+        }
+    }
+
+    /// Whether there are no children left at all.
+    fn reap_all(&mut self) -> bool {
+        loop {
+            match tree::reap() {
+                Ok(Some(reaped)) => {
+                    if let Some(Attempt { phase: Phase::Running(running), .. }) = &mut self.attempt {
+                        running.reaped(reaped);
+                    }
+                }
+                Ok(None) => return false,
+                Err(tree::NoChildren) => return true,
+            }
+        }
+    }
+
+    /// The run is over: that is written and told first, then its output is collected.
+    fn end(&mut self, by: EndedBy) {
+        let Some(mut attempt) = self.attempt.take() else { return };
+        let Phase::Running(mut running) = std::mem::replace(&mut attempt.phase, Phase::Home) else { return };
+        // The kernel's figure is over all children ever: it is this attempt's for the first one only.
+        let largest = (self.attempts == 1).then(tree::largest_child).flatten();
+        let ended = running.ended(by, (attempt.task, attempt.number), largest);
+        attempt.order.complete(running.started(), &ended.end);
+        self.record(Record::Ended(ended), true);
+        running.finish_log();
+        drop(running);
+        match Collection::start(attempt.order.clone(), &attempt.place) {
+            Ok(collection) => {
+                attempt.phase = Phase::Collecting(Box::new(collection));
+                self.attempt = Some(attempt);
+            }
+            Err(why) => {
+                self.attempt = Some(attempt);
+                self.collected(Some(why));
+            }
+        }
+        tree::trim();
+    }
+
+    fn never_started(&mut self, attempt: Attempt, end: RunEnd) {
+        let (task, number) = (attempt.task, attempt.number);
+        let empty = attempt.place.write_empty();
+        self.attempt = Some(attempt);
+        self.record(ended_now(task, number, end), true);
+        self.collected(empty.err());
+    }
+
+    fn collected(&mut self, failure: Option<String>) {
+        let Some(attempt) = &mut self.attempt else { return };
+        attempt.phase = Phase::Home;
+        let (task, number) = (attempt.task, attempt.number);
+        self.record(collected_now(task, number, failure), true);
+    }
+
+    fn begin_next(&mut self, spec: LaunchSpec) {
+        let intent = Record::Intent(intent(&spec));
+        let made = self
+            .journal
+            .reserve()
+            .and_then(|()| self.journal.append(intent))
+            .and_then(|()| self.journal.sync());
+        match made {
+            Ok(()) => self.begin(spec),
+            Err(error) => {
+                let place = Place::of(&spec);
+                self.record(
+                    ended_now(spec.task, spec.attempt, RunEnd::Lost { why: error.to_string() }),
+                    true,
+                );
+                self.record(collected_now(spec.task, spec.attempt, place.write_empty().err()), false);
+            }
+        }
+    }
+
+    /// Writes a fact down, waits for the disk if it must survive the machine, and tells it.
+    fn record(&mut self, record: Record, durable: bool) {
+        // What was seen is told even where it cannot be written: the scheduler writes it down too.
+        let _ = self.journal.append(record.clone());
+        if durable {
+            let _ = self.journal.sync();
+        }
+        self.control.tell(&News::Record(record));
+    }
+
+    /// So that the output can be collected even when this process is gone.
+    fn keep_order(&self) {
+        let Some(attempt) = &self.attempt else { return };
+        let path = order_path(&attempt.place.run_dir, attempt.task, attempt.number);
+        if let Ok(bytes) = serde_json::to_vec(&attempt.order) {
+            let _ = std::fs::write(path, bytes);
+        }
+        tree::trim();
+    }
+
+    fn beat(&mut self) {
+        self.beat_at = Span(clock::monotonic().0 + HEARTBEAT.0);
+        let at = clock::now();
+        let (peak_memory, suspended_ms) = match &mut self.attempt {
+            Some(Attempt { phase: Phase::Running(running), .. }) => running.measure(at),
+            _ => (None, 0),
+        };
+        let heartbeat = Heartbeat { at, peak_memory, suspended_ms };
+        let _ = self.journal.beat(heartbeat);
+        self.control.tell(&News::Heartbeat(heartbeat));
+    }
+}
+
+struct Ready {
+    children: bool,
+    listener: bool,
+}
+
+/// Who is about to run what, now.
+pub(super) fn intent(spec: &LaunchSpec) -> Intent {
+    Intent {
+        lease: spec.lease,
+        token: spec.token.clone(),
+        job: spec.job,
+        task: spec.task,
+        attempt: spec.attempt,
+        supervisor: process::own(),
+        at: clock::now(),
+    }
+}
+
+fn greeting(lease: LeaseId, token: &Token, journal: &Journal) -> Vec<News> {
+    let hello = News::Hello { version: VERSION, lease, token: token.clone() };
+    std::iter::once(hello).chain(journal.records().iter().cloned().map(News::Record)).collect()
+}
+
+fn ended_now(task: TaskIx, attempt: AttemptNo, end: RunEnd) -> Record {
+    Record::Ended(Ended {
+        task,
+        attempt,
+        at: clock::now(),
+        end,
+        by: EndedBy::Proven,
+        peak_memory: None,
+        suspended_ms: 0,
+        notes: Vec::new(),
+    })
+}
+
+fn collected_now(task: TaskIx, attempt: AttemptNo, failure: Option<String>) -> Record {
+    Record::Collected { task, attempt, failure, at: clock::now() }
+}

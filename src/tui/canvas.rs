@@ -1,0 +1,254 @@
+//! Drawing on a buffer that nothing can be drawn outside of. Every panel draws through this.
+//!
+//! It knows roles and glyphs, nothing of jobs. Text is cleaned here, once, whatever its source.
+
+use super::text::{cut, width};
+use super::theme::{Role, Theme};
+use crate::model::clean_line;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+
+/// Which characters lines and bars are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Glyphs {
+    /// Light boxes and eighth blocks.
+    #[default]
+    Unicode,
+    /// No byte above 127.
+    Ascii,
+}
+
+/// A piece of text and its role.
+pub(super) type Piece<'a> = (&'a str, Role);
+
+/// The screen, or the part of it that is in use.
+pub(super) struct Canvas<'a> {
+    buf: &'a mut Buffer,
+    pub(super) theme: &'a Theme,
+    pub(super) glyphs: Glyphs,
+    /// Where the terminal's cursor goes, and whether it shows.
+    pub(super) cursor: Option<(u16, u16, bool)>,
+}
+
+impl<'a> Canvas<'a> {
+    pub(super) const fn new(buf: &'a mut Buffer, theme: &'a Theme, glyphs: Glyphs) -> Self {
+        Self { buf, theme, glyphs, cursor: None }
+    }
+
+    pub(super) const fn area(&self) -> Rect {
+        *self.buf.area()
+    }
+
+    /// Writes at most `columns` columns; returns the column after the last one written.
+    pub(super) fn put(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
+        let area = self.area();
+        if columns == 0 || !area.contains((x, y).into()) {
+            return x;
+        }
+        let columns = usize::from(columns.min(area.right() - x));
+        let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b));
+        if plain {
+            self.buf.set_stringn(x, y, text, columns, style).0
+        } else {
+            self.buf.set_stringn(x, y, clean_line(text), columns, style).0
+        }
+    }
+
+    /// Writes one line of a role into a row of `area`.
+    pub(super) fn text(&mut self, area: Rect, row: u16, text: &str, role: Role) {
+        self.pieces(area, row, &[(text, role)]);
+    }
+
+    /// Writes pieces one after another into a row of `area`; returns the column after the last one.
+    pub(super) fn pieces(&mut self, area: Rect, row: u16, pieces: &[Piece<'_>]) -> u16 {
+        let mut x = area.x;
+        if row >= area.height {
+            return x;
+        }
+        for (text, role) in pieces {
+            x = self.put(x, area.y + row, area.right().saturating_sub(x), text, self.theme.style(*role));
+        }
+        x
+    }
+
+    /// Writes pieces so that they end at the right edge of `area`, and returns where they begin.
+    pub(super) fn pieces_right(&mut self, area: Rect, row: u16, pieces: &[Piece<'_>]) -> u16 {
+        let columns: usize = pieces.iter().map(|(text, _)| width(text)).sum();
+        let columns = u16::try_from(columns).unwrap_or(u16::MAX).min(area.width);
+        let x = area.right() - columns;
+        self.pieces(Rect { x, width: columns, ..area }, row, pieces);
+        x
+    }
+
+    /// Writes a styled line.
+    pub(super) fn line(&mut self, area: Rect, row: u16, line: &Line<'_>) {
+        let mut x = area.x;
+        if row >= area.height {
+            return;
+        }
+        for span in &line.spans {
+            let style = self.theme.style(Role::Text).patch(line.style).patch(span.style);
+            x = self.put(x, area.y + row, area.right().saturating_sub(x), &span.content, style);
+        }
+    }
+
+    /// Puts a style over what is there.
+    pub(super) fn over(&mut self, area: Rect, role: Role) {
+        let style = self.theme.style(role);
+        self.buf.set_style(area.intersection(self.area()), style);
+    }
+
+    /// Draws a row as the one under the cursor, and parks the terminal's cursor there for screen readers.
+    pub(super) fn cursor_row(&mut self, area: Rect, row: u16) {
+        let area = Rect { y: area.y.saturating_add(row), height: 1, ..area }.intersection(self.area());
+        if area.is_empty() {
+            return;
+        }
+        self.over(area, Role::CursorRow);
+        self.cursor.get_or_insert((area.x, area.y, false));
+    }
+
+    /// Blanks an area.
+    pub(super) fn clear(&mut self, area: Rect) {
+        let area = area.intersection(self.area());
+        for y in area.top()..area.bottom() {
+            for x in area.left()..area.right() {
+                if let Some(cell) = self.buf.cell_mut((x, y)) {
+                    cell.reset();
+                }
+            }
+        }
+        self.over(area, Role::Base);
+    }
+
+    /// A horizontal rule with pieces on it, and others at its right end.
+    pub(super) fn rule(&mut self, area: Rect, row: u16, pieces: &[Piece<'_>], tail: &[Piece<'_>]) {
+        if row >= area.height {
+            return;
+        }
+        let dash = self.horizontal();
+        let border = self.theme.style(Role::Border);
+        self.put(area.x, area.y + row, area.width, &dash.repeat(usize::from(area.width)), border);
+        let inner = Rect { x: area.x.saturating_add(2).min(area.right()), ..area };
+        let inner = Rect { width: area.right() - inner.x, ..inner };
+        let end = if pieces.is_empty() {
+            inner.x
+        } else {
+            let x = self.put(inner.x, area.y + row, inner.width, " ", border);
+            let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
+            let x = self.pieces(rest, row, pieces);
+            self.put(x, area.y + row, area.right().saturating_sub(x), " ", border)
+        };
+        let tail_width: usize = tail.iter().map(|(text, _)| width(text)).sum();
+        if !tail.is_empty() && usize::from(area.right().saturating_sub(end)) > tail_width + 4 {
+            let edge = Rect { width: area.width - 3, ..area };
+            let x = self.pieces_right(edge, row, tail);
+            self.put(x - 1, area.y + row, 1, " ", border);
+            self.put(edge.right(), area.y + row, 1, " ", border);
+        }
+    }
+
+    /// A box with a title; returns what is inside.
+    pub(super) fn frame(&mut self, area: Rect, title: &[Piece<'_>], foot: &[Piece<'_>], focus: bool) -> Rect {
+        if area.width < 2 || area.height < 2 {
+            return area;
+        }
+        let style = self.theme.style(if focus { Role::BorderFocus } else { Role::Border });
+        let (dash, bar, corners) = match self.glyphs {
+            Glyphs::Unicode => ("─", "│", ["┌", "┐", "└", "┘"]),
+            Glyphs::Ascii => ("-", "|", ["+", "+", "+", "+"]),
+        };
+        let middle = dash.repeat(usize::from(area.width) - 2);
+        for (y, [l, r]) in [(area.y, [corners[0], corners[1]]), (area.bottom() - 1, [corners[2], corners[3]])]
+        {
+            self.put(area.x, y, 1, l, style);
+            self.put(area.x + 1, y, area.width - 2, &middle, style);
+            self.put(area.right() - 1, y, 1, r, style);
+        }
+        for y in area.y + 1..area.bottom() - 1 {
+            self.put(area.x, y, 1, bar, style);
+            self.put(area.right() - 1, y, 1, bar, style);
+        }
+        let top = Rect { x: area.x + 1, width: area.width - 2, height: 1, ..area };
+        if !title.is_empty() && top.width > 6 {
+            let mut x = self.put(top.x + 1, top.y, 2, if focus { "> " } else { " " }, style);
+            let limit = top.right() - 1;
+            for (text, role) in title {
+                let mut look = self.theme.style(*role);
+                if focus && *role == Role::Title {
+                    look = look.add_modifier(Modifier::BOLD);
+                }
+                x = self.put(x, top.y, limit.saturating_sub(x), text, look);
+            }
+            self.put(x, top.y, limit.saturating_sub(x).min(1), " ", style);
+        }
+        let bottom = Rect { y: area.bottom() - 1, ..top };
+        let columns: usize = foot.iter().map(|(text, _)| width(text)).sum();
+        if !foot.is_empty() && usize::from(bottom.width) > columns + 4 {
+            let edge = Rect { width: bottom.width - 2, ..bottom };
+            let x = self.pieces_right(edge, 0, foot);
+            self.put(x - 1, bottom.y, 1, " ", style);
+            self.put(edge.right(), bottom.y, 1, " ", style);
+        }
+        Rect { x: area.x + 1, y: area.y + 1, width: area.width - 2, height: area.height - 2 }
+    }
+
+    /// A bar of `columns` columns, brackets included; a number belongs beside it.
+    pub(super) fn bar(&mut self, x: u16, y: u16, columns: u16, percent: u8) -> u16 {
+        let inner = usize::from(columns.saturating_sub(2));
+        let [mid, high] = self.theme.gauge_at;
+        let (role, fill) = match percent {
+            p if p >= high => (Role::GaugeHigh, "#"),
+            p if p >= mid => (Role::GaugeMid, "#"),
+            _ => (Role::GaugeLow, "#"),
+        };
+        let eighths = (usize::from(percent.min(100)) * inner * 8 + 50) / 100;
+        let mut filled = String::new();
+        match self.glyphs {
+            Glyphs::Unicode => {
+                filled.push_str(&"█".repeat(eighths / 8));
+                if let Some(part) = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"].get((eighths % 8).wrapping_sub(1))
+                {
+                    filled.push_str(part);
+                }
+            }
+            Glyphs::Ascii => {
+                let whole = (usize::from(percent.min(100)) * inner + 50) / 100;
+                // Without colours the level shows in the fill.
+                let fill = if self.theme.depth > super::colour::Depth::C16 { "#" } else { fill };
+                filled.push_str(&fill.repeat(whole));
+            }
+        }
+        let empty = match self.glyphs {
+            Glyphs::Unicode => "·",
+            Glyphs::Ascii => ".",
+        };
+        let rest = empty.repeat(inner.saturating_sub(width(&filled)));
+        let x = self.put(x, y, 1, "[", self.theme.style(Role::Border));
+        let x = self.put(x, y, columns.saturating_sub(2), cut(&filled, inner), self.theme.style(role));
+        let x = self.put(x, y, columns.saturating_sub(2), &rest, self.theme.style(Role::GaugeEmpty));
+        self.put(x, y, 1, "]", self.theme.style(Role::Border))
+    }
+
+    pub(super) const fn horizontal(&self) -> &'static str {
+        match self.glyphs {
+            Glyphs::Unicode => "─",
+            Glyphs::Ascii => "-",
+        }
+    }
+
+    /// The last step: under ASCII nothing above 127 is left, wherever it came from.
+    pub(super) fn finish(self) -> Option<(u16, u16, bool)> {
+        if self.glyphs == Glyphs::Ascii {
+            for cell in &mut self.buf.content {
+                if !cell.symbol().is_ascii() {
+                    let columns = width(cell.symbol());
+                    cell.set_symbol(if columns == 0 { " " } else { "?" });
+                }
+            }
+        }
+        self.cursor
+    }
+}

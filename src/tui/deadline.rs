@@ -1,0 +1,29 @@
+//! When the screen must be looked at again although nothing arrives: computed here and nowhere else.
+
+use super::pending;
+use super::ui::Ui;
+use crate::model::{Cursor, Now};
+use crate::protocol::{Connection, Snapshot};
+
+/// Milliseconds until something on the screen changes by itself; `None` if nothing does.
+///
+/// `tick_ms` is how often running times are shown.
+pub fn next_deadline(ui: &Ui, snap: &Snapshot, now: &Now, tick_ms: u64) -> Option<u64> {
+    let to_boundary = |step: u64| step - now.wall_ms.unsigned_abs() % step;
+    let runs = snap.jobs.iter().any(|row| row.state != Cursor::Queued);
+    let counts_down = snap.jobs.iter().any(|row| pending::undoable(row, now));
+    let waits = !snap.jobs.is_empty();
+    let lost = matches!(ui.connection, Connection::Lost { ref retry_in, .. } if retry_in.0 > 0);
+    let stale = matches!(ui.connection, Connection::Stale { .. });
+    let at = |boot_ms: u64| boot_ms.saturating_sub(now.boottime_ms).max(1);
+    [
+        (ui.frozen.is_some() || counts_down || lost || stale).then(|| to_boundary(1000)),
+        (runs && ui.frozen.is_none()).then(|| to_boundary(tick_ms)),
+        (waits && ui.frozen.is_none()).then(|| to_boundary(60_000)),
+        ui.message.as_ref().and_then(|message| message.until).map(at),
+        pending::deadline(ui).map(at),
+    ]
+    .into_iter()
+    .flatten()
+    .min()
+}

@@ -1,0 +1,224 @@
+//! One job on the whole screen: Summary, Log, Spec, Files, Events.
+
+use super::canvas::{Canvas, Piece};
+use super::text::{clock, duration, hours, moment, state};
+use super::theme::Role;
+use super::ui::{Opened, Tab};
+use super::{View, life, log, rows};
+use crate::model::{Bytes, Verdict};
+use crate::protocol::{AttemptRow, JobDetail, JobRow};
+use ratatui::layout::Rect;
+
+/// `#144 eval-nightly  bo  RUN`.
+pub(super) fn title(row: &JobRow) -> (String, &'static str, Role) {
+    let (word, role) = state(row);
+    (format!("#{} {}  {}  ", row.id, row.name, row.user), word, role)
+}
+
+/// The tabs, the present one in brackets.
+pub(super) fn tabs(opened: &Opened) -> Vec<Piece<'static>> {
+    let mut out = Vec::new();
+    for tab in Tab::ALL {
+        if tab == opened.tab {
+            out.extend([("[", Role::Title), (tab.name(), Role::Title), ("] ", Role::Title)]);
+        } else {
+            out.extend([(tab.name(), Role::Dim), (" ", Role::Dim)]);
+        }
+    }
+    out
+}
+
+/// The tab that is open.
+pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, opened: &Opened) {
+    let detail = v.ui.detail.as_ref().filter(|detail| detail.row.id == opened.job);
+    let row = rows::find(v.snap, opened.job).or(detail.map(|detail| &detail.row));
+    let Some(row) = row else {
+        let text = format!("Job #{} is no longer listed. Esc goes back.", opened.job);
+        c.text(area, 0, &text, Role::Dim);
+        return;
+    };
+    match (opened.tab, detail) {
+        (Tab::Summary, _) => life::summary(c, area, v, row, opened.scroll),
+        (Tab::Log, _) => log::paint(c, area, v, row),
+        (_, None) => c.text(area, 0, "Asking the scheduler.", Role::Dim),
+        (tab, Some(detail)) => {
+            let lines = lines(v, detail, tab);
+            let scroll = opened.scroll.min(lines.len().saturating_sub(usize::from(area.height).max(1)));
+            for (at, (text, role)) in lines.iter().skip(scroll).take(area.height.into()).enumerate() {
+                c.text(area, at as u16, text, *role);
+            }
+        }
+    }
+}
+
+/// The lines of a tab, for scrolling.
+pub(super) fn count(v: &View<'_>, opened: &Opened) -> usize {
+    match (opened.tab, v.ui.detail.as_ref().filter(|detail| detail.row.id == opened.job)) {
+        (Tab::Summary, _) => 20,
+        (_, None) => 0,
+        (tab, Some(detail)) => lines(v, detail, tab).len(),
+    }
+}
+
+fn lines(v: &View<'_>, detail: &JobDetail, tab: Tab) -> Vec<(String, Role)> {
+    match tab {
+        Tab::Summary | Tab::Log => Vec::new(),
+        Tab::Spec => {
+            let mut out = Vec::new();
+            yaml(&detail.spec, 0, &mut out);
+            out.into_iter().map(|line| (line, Role::Text)).collect()
+        }
+        Tab::Files => files(detail),
+        Tab::Events => events(v, detail),
+    }
+}
+
+fn files(detail: &JobDetail) -> Vec<(String, Role)> {
+    let folder = format!("in {}", detail.row.directory.join("output").display());
+    let mut out = vec![(folder, Role::Dim)];
+    if detail.outputs.is_empty() {
+        let done = detail.row.done_at.is_some();
+        let text = if done {
+            "Nothing came back."
+        } else {
+            "Nothing has come back yet: output is collected when the run ends."
+        };
+        out.push((text.to_owned(), Role::Text));
+    }
+    let total: u64 = detail.outputs.iter().map(|(_, file)| file.bytes.0).sum();
+    for (task, file) in &detail.outputs {
+        let task = if detail.row.tasks.total > 1 { format!("task {task}  ") } else { String::new() };
+        let partial = if file.partial { "  partial" } else { "" };
+        let hash = file.blake3.get(..12).unwrap_or(&file.blake3);
+        let kind = format!("{:?}", file.kind).to_lowercase();
+        let size = file.bytes.to_string();
+        let text = format!("{task}{size:>9}  {kind:<8} {}  {hash}{partial}", file.path.display());
+        out.push((text, if file.partial { Role::ToastWarn } else { Role::Text }));
+    }
+    if detail.outputs.len() > 1 {
+        out.push((format!("{:>9}  in {} files", Bytes(total).to_string(), detail.outputs.len()), Role::Dim));
+    }
+    out
+}
+
+fn events(v: &View<'_>, detail: &JobDetail) -> Vec<(String, Role)> {
+    let mut out = Vec::new();
+    for step in &detail.steps {
+        let at = step.at.map_or_else(|| "-".to_owned(), |at| moment(at, v.now.wall_ms, &v.ui.tz));
+        let exact = step.at.map_or_else(String::new, |at| clock(at, &v.ui.tz));
+        out.push((format!("{:<8} {at:<12} {exact}", step.step), Role::Text));
+    }
+    for attempt in &detail.attempts {
+        out.push((attempt_line(v, attempt), Role::Text));
+        if let Some(outcome) = &attempt.outcome {
+            out.push((
+                format!("  ended: {outcome}"),
+                if outcome.is_success() { Role::Text } else { Role::Fail },
+            ));
+        }
+        match &attempt.verdict {
+            Some(Verdict::Clean) => {
+                out.push(("  released: its devices were proven free".to_owned(), Role::Text));
+            }
+            Some(verdict) => out.push((format!("  released: {verdict:?}"), Role::ToastWarn)),
+            None if attempt.ended.is_some() => out.push(("  release: being proven".to_owned(), Role::Dim)),
+            None => {}
+        }
+    }
+    out.extend(detail.warnings.iter().map(|text| (format!("warning: {text}"), Role::ToastWarn)));
+    out.extend(detail.notes.iter().map(|text| (format!("note: {text}"), Role::Text)));
+    out
+}
+
+fn attempt_line(v: &View<'_>, attempt: &AttemptRow) -> String {
+    let at = |now: Option<crate::model::Now>| {
+        now.map_or_else(|| "-".to_owned(), |now| clock(now.wall_ms, &v.ui.tz))
+    };
+    let lease = attempt.lease.map_or_else(String::new, |lease| format!("lease {lease}  "));
+    let held = attempt.held.map_or_else(String::new, |held| format!("  held {}", duration(held)));
+    let waived = if attempt.waived { ", not billed" } else { "" };
+    let by =
+        attempt.ended_by.map_or_else(String::new, |by| format!(" ({})", format!("{by:?}").to_lowercase()));
+    format!(
+        "attempt {}  {lease}granted {}  started {}  ended {}{by}{held}  {} GPU-h{waived}",
+        attempt.attempt,
+        at(attempt.granted),
+        at(attempt.started),
+        at(attempt.ended),
+        hours(attempt.gpu_ms)
+    )
+}
+
+/// The spec as the job file would say it.
+fn yaml(value: &serde_json::Value, depth: usize, out: &mut Vec<String>) {
+    use serde_json::Value as V;
+    let pad = "  ".repeat(depth);
+    match value {
+        V::Object(map) => {
+            for (key, value) in map {
+                match value {
+                    V::Object(inner) if !inner.is_empty() => {
+                        out.push(format!("{pad}{key}:"));
+                        yaml(value, depth + 1, out);
+                    }
+                    V::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+                        out.push(format!("{pad}{key}:"));
+                        yaml(value, depth + 1, out);
+                    }
+                    V::String(text) if text.contains('\n') => {
+                        out.push(format!("{pad}{key}: |"));
+                        out.extend(text.lines().map(|line| format!("{pad}  {line}")));
+                    }
+                    other => out.push(format!("{pad}{key}: {}", flat(other))),
+                }
+            }
+        }
+        V::Array(items) => {
+            for item in items {
+                let mut inner = Vec::new();
+                yaml(item, 0, &mut inner);
+                for (at, line) in inner.into_iter().enumerate() {
+                    out.push(format!("{pad}{} {line}", if at == 0 { "-" } else { " " }));
+                }
+            }
+        }
+        other => out.push(format!("{pad}{}", flat(other))),
+    }
+}
+
+fn flat(value: &serde_json::Value) -> String {
+    use serde_json::Value as V;
+    match value {
+        V::String(text) => text.clone(),
+        V::Array(items) => format!("[{}]", items.iter().map(flat).collect::<Vec<_>>().join(", ")),
+        V::Object(map) => {
+            let inner: Vec<String> =
+                map.iter().map(|(key, value)| format!("{key}: {}", flat(value))).collect();
+            format!("{{{}}}", inner.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spec_reads_like_a_job_file() {
+        let spec = serde_json::json!({
+            "work": {"run": "set -e\npython a.py", "env": {"A": "1"}},
+            "data": [{"from": "/d", "as": "d"}, "/e"],
+            "request": {"gpus": 2, "for": "6h", "gpu_model": ["a100", "h100"]},
+            "output": []
+        });
+        let mut lines = Vec::new();
+        yaml(&spec, 0, &mut lines);
+        let text = lines.join("\n");
+        for part in
+            ["output: []", "  gpu_model: [a100, h100]", "  run: |\n    set -e\n    python a.py", "    A: 1"]
+        {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+}

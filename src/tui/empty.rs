@@ -1,0 +1,79 @@
+//! What is said where there is nothing to show: why, and the way out.
+
+use super::View;
+use super::canvas::Canvas;
+use super::theme::Role;
+use crate::protocol::Connection;
+use ratatui::layout::Rect;
+
+/// The smallest job file, shown to a newcomer and checked by a test.
+pub const SMALLEST: [&str; 4] =
+    ["work:    {run: nvidia-smi}", "data:    []", "request: {gpus: 1, for: 5m}", "output:  []"];
+
+/// The queue without rows.
+pub(super) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    if !v.ui.known {
+        unknown(c, area, v);
+        return;
+    }
+    if !v.snap.jobs.is_empty() {
+        hidden(c, area, v, v.snap.jobs.len());
+        return;
+    }
+    if !v.snap.history.is_empty() {
+        c.text(area, 0, "Nothing waits and nothing runs.  4 shows what has run.", Role::Dim);
+        return;
+    }
+    let inbox = v.snap.scheduler.inbox.display();
+    c.text(area, 0, "No jobs yet.", Role::Title);
+    c.text(area, 1, &format!("  Drop a job file into  {inbox}"), Role::Text);
+    c.text(area, 2, "  or:  overnight submit FILE", Role::Text);
+    c.text(area, 3, "  Smallest job file:", Role::Text);
+    for (at, line) in SMALLEST.iter().enumerate() {
+        c.text(area, 4 + at as u16, &format!("      {line}"), Role::Run);
+    }
+    c.text(area, 8, "  ? help    q quit", Role::Dim);
+}
+
+/// No snapshot has arrived.
+fn unknown(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    match &v.ui.connection {
+        Connection::Lost { why, .. } if v.ui.retry_at > 0 => {
+            c.text(area, 0, why, Role::ToastError);
+            c.text(area, 1, "It is tried again by itself.  q quits.", Role::Dim);
+        }
+        Connection::Live | Connection::Stale { .. } | Connection::Lost { .. } => {
+            c.text(area, 0, "Asking the scheduler.", Role::Dim);
+        }
+    }
+}
+
+fn hidden(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, hidden: usize) {
+    let text = if v.ui.filter.is_empty() {
+        format!("None of {hidden} jobs is yours.  m shows all.")
+    } else {
+        format!("No job matches \"{}\" ({hidden} hidden).  Esc clears.", v.ui.filter.text.trim())
+    };
+    c.text(area, 0, &text, Role::ToastWarn);
+}
+
+/// The history without rows.
+pub(super) fn history(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    if !v.ui.known {
+        unknown(c, area, v);
+    } else if v.snap.history.is_empty() {
+        c.text(area, 0, "No history yet.", Role::Dim);
+    } else {
+        hidden(c, area, v, v.snap.history.len());
+    }
+}
+
+/// The inbox without files.
+pub(super) fn inbox(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    if v.ui.known {
+        let text = format!("Inbox empty: watching {}", v.snap.scheduler.inbox.display());
+        c.text(area, 0, &text, Role::Dim);
+    } else {
+        unknown(c, area, v);
+    }
+}

@@ -1,0 +1,270 @@
+//! What reaches the dashboard and what it sends: one channel in, and the connection to the scheduler with its two threads.
+//!
+//! The connection itself is somebody else's: a [`Connector`] makes it. The thread `link` connects, reads and connects
+//! again; the thread `send` writes, so that a key press never waits for a socket.
+
+use super::logfeed::LogWindow;
+use crate::model::{JobId, Span};
+use crate::protocol::{
+    Command, Connection, JobDetail, Query, Reply, Request, ServerMessage, Snapshot, Update,
+};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Makes connections to the scheduler; starts it if that is wanted.
+pub trait Connector: Send {
+    /// One try, the hello exchanged. The text says why not, and what to do.
+    fn connect(&mut self) -> Result<Box<dyn Session>, String>;
+}
+
+/// A connection that is ready for requests.
+pub trait Session: Send {
+    /// The two ends, for two threads.
+    fn split(self: Box<Self>) -> (Box<dyn SessionReader>, Box<dyn SessionWriter>);
+}
+
+/// The end that messages come from.
+pub trait SessionReader: Send {
+    /// The next message; `None` when the scheduler has closed the connection. Blocks.
+    fn read(&mut self) -> Result<Option<ServerMessage>, String>;
+}
+
+/// The end that requests go to.
+pub trait SessionWriter: Send {
+    /// Sends one request.
+    fn send(&mut self, request: &Request) -> Result<(), String>;
+}
+
+/// What reaches the dashboard.
+#[derive(Debug)]
+pub enum FeedEvent {
+    /// Rows that changed.
+    Update(Box<Update>),
+    /// Everything.
+    Snapshot(Box<Snapshot>),
+    /// One job, whole.
+    Detail(Box<JobDetail>),
+    /// The answer to something else.
+    Reply {
+        /// What was asked.
+        asked: Asked,
+        /// What was answered.
+        reply: Box<Reply>,
+    },
+    /// How we stand with the scheduler.
+    Connection(Connection),
+    /// Lines of the log on the screen.
+    Log(Box<LogWindow>),
+    /// A key, a paste, a new size.
+    Input(crossterm::event::Event),
+    /// The terminal is gone.
+    Hangup,
+}
+
+/// What a reply is the answer to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// To be told of changes.
+    Subscription,
+    /// The whole snapshot.
+    Snapshot,
+    /// One job.
+    Detail(JobId),
+    /// A command, and the job it is about.
+    Command(Option<JobId>),
+    /// Whether it is there.
+    Ping,
+}
+
+/// What the dashboard wants done.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a few a minute; a box would be noise at every use")]
+pub enum UiCommand {
+    /// Send a command.
+    Send {
+        /// The job it is about.
+        job: Option<JobId>,
+        /// The command.
+        command: Command,
+    },
+    /// Ask for a job, whole.
+    Detail(JobId),
+    /// Ask for everything; connect at once if there is no connection.
+    Refresh,
+    /// Ask whether the scheduler is there.
+    Ping,
+    /// Draw everything again.
+    Repaint,
+    /// Stop until `fg`.
+    Suspend,
+    /// End.
+    Quit,
+}
+
+impl UiCommand {
+    /// What goes over the wire.
+    fn request(self) -> Option<(Asked, Request)> {
+        Some(match self {
+            Self::Send { job, command } => (Asked::Command(job), Request::Command(command)),
+            Self::Detail(job) => (Asked::Detail(job), Request::Query(Query::Job { job })),
+            Self::Refresh => (Asked::Snapshot, Request::Query(Query::Snapshot { since: None })),
+            Self::Ping => (Asked::Ping, Request::Query(Query::Ping)),
+            Self::Repaint | Self::Suspend | Self::Quit => return None,
+        })
+    }
+}
+
+/// The writing end of the present connection, and what it has asked, in order.
+#[derive(Default)]
+struct Line {
+    writer: Option<Box<dyn SessionWriter>>,
+    asked: VecDeque<Asked>,
+}
+
+type Shared = Arc<Mutex<Line>>;
+
+fn locked(line: &Shared) -> std::sync::MutexGuard<'_, Line> {
+    // A thread that panicked has left at worst one request half recorded; the connection is made anew then.
+    line.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Line {
+    /// Writes a request; `false` if there is no connection, or it broke.
+    fn send(&mut self, asked: Asked, request: &Request) -> bool {
+        let Some(writer) = &mut self.writer else { return false };
+        self.asked.push_back(asked);
+        if writer.send(request).is_ok() {
+            return true;
+        }
+        // The reader finds out as well, and says so.
+        self.writer = None;
+        false
+    }
+}
+
+/// The two threads of the connection.
+pub(super) struct Link {
+    pub(super) connector: Box<dyn Connector>,
+    pub(super) events: Sender<FeedEvent>,
+    /// Commands of the dashboard.
+    pub(super) commands: Receiver<UiCommand>,
+    /// Between two updates at least.
+    pub(super) every: Span,
+}
+
+/// The first pause between two tries; doubled up to the last.
+const RETRY_FIRST_MS: u64 = 500;
+const RETRY_LAST_MS: u64 = 8_000;
+
+impl Link {
+    /// Starts both; they end when the dashboard drops its ends of the channels, or with the process.
+    pub(super) fn start(self) -> std::io::Result<()> {
+        let line: Shared = Arc::default();
+        let (hurry, hurried) = std::sync::mpsc::channel();
+        let Self { connector, events, commands, every } = self;
+        let (their_line, their_events) = (Arc::clone(&line), events.clone());
+        std::thread::Builder::new().name("link".into()).spawn(move || {
+            link(connector, &their_events, &their_line, (&hurried, every));
+        })?;
+        std::thread::Builder::new().name("send".into()).spawn(move || {
+            for command in commands {
+                let refresh = command == UiCommand::Refresh;
+                let Some((asked, request)) = command.request() else { continue };
+                let sent = locked(&line).send(asked, &request);
+                if refresh && !sent {
+                    // The link's thread has ended only if the dashboard has.
+                    let _ended = hurry.send(());
+                } else if let (false, Asked::Command(_)) = (sent, asked) {
+                    let message = "no scheduler: nothing was changed".to_owned();
+                    let reply = Box::new(Reply::Unavailable { message });
+                    if events.send(FeedEvent::Reply { asked, reply }).is_err() {
+                        return;
+                    }
+                }
+            }
+        })?;
+        Ok(())
+    }
+}
+
+fn link(
+    mut connector: Box<dyn Connector>,
+    events: &Sender<FeedEvent>,
+    line: &Shared,
+    (hurried, every): (&Receiver<()>, Span),
+) {
+    let mut pause = RETRY_FIRST_MS;
+    loop {
+        let why = match connector.connect() {
+            Ok(session) => {
+                let (mut reader, writer) = session.split();
+                let started = {
+                    let mut line = locked(line);
+                    *line = Line { writer: Some(writer), asked: VecDeque::new() };
+                    let subscribe = Request::Subscribe { every_ms: every.0 };
+                    let all = Request::Query(Query::Snapshot { since: None });
+                    line.send(Asked::Subscription, &subscribe) && line.send(Asked::Snapshot, &all)
+                };
+                let why = if started {
+                    read_all(&mut *reader, events, line)
+                } else {
+                    Ok("the connection broke".into())
+                };
+                locked(line).writer = None;
+                match why {
+                    // It was there: the first try again is soon.
+                    Ok(why) => {
+                        pause = RETRY_FIRST_MS;
+                        why
+                    }
+                    Err(Gone) => return,
+                }
+            }
+            Err(why) => why,
+        };
+        let retry_in = Span(pause);
+        if events.send(FeedEvent::Connection(Connection::Lost { why, retry_in })).is_err() {
+            return;
+        }
+        match hurried.recv_timeout(Duration::from_millis(pause)) {
+            Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        pause = (pause * 2).min(RETRY_LAST_MS);
+    }
+}
+
+/// The dashboard is gone.
+struct Gone;
+
+/// Reads until the connection ends; says why it did.
+fn read_all(
+    reader: &mut dyn SessionReader,
+    events: &Sender<FeedEvent>,
+    line: &Shared,
+) -> Result<String, Gone> {
+    loop {
+        let message = match reader.read() {
+            Ok(Some(message)) => message,
+            Ok(None) => {
+                return Ok("the scheduler has ended; jobs go on. `overnight` starts it again".to_owned());
+            }
+            Err(why) => return Ok(why),
+        };
+        let event = match message {
+            ServerMessage::Hello(_) => continue,
+            ServerMessage::Update(update) => FeedEvent::Update(update),
+            ServerMessage::Reply(reply) => {
+                let Some(asked) = locked(line).asked.pop_front() else { continue };
+                match reply {
+                    Reply::Snapshot(snapshot) => FeedEvent::Snapshot(snapshot),
+                    Reply::Job(detail) => FeedEvent::Detail(detail),
+                    reply => FeedEvent::Reply { asked, reply: Box::new(reply) },
+                }
+            }
+        };
+        events.send(event).map_err(|_| Gone)?;
+    }
+}

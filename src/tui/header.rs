@@ -1,0 +1,155 @@
+//! The first lines: how many jobs are where, today's results, the meter, the screens, and how we stand with the scheduler.
+
+use super::canvas::{Canvas, Piece};
+use super::layout::Kind;
+use super::text::{cut, duration, hours, state};
+use super::theme::Role;
+use super::ui::{Screen, Ui};
+use super::{View, rows};
+use crate::protocol::Connection;
+use ratatui::layout::Rect;
+
+/// The states that are counted, in the order of a job's life.
+const COUNTED: [(&str, Role); 7] = [
+    ("RUN", Role::Run),
+    ("RENT", Role::Rent),
+    ("STOP", Role::Stop),
+    ("OUT", Role::Out),
+    ("FREE", Role::Rel),
+    ("WAIT", Role::Wait),
+    ("PAUS", Role::Paused),
+];
+
+/// How many jobs are in a state.
+pub(super) fn count(v: &View<'_>, word: &str) -> usize {
+    v.snap.jobs.iter().filter(|row| state(row).0 == word).count()
+}
+
+pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind) {
+    if area.height == 0 {
+        return;
+    }
+    let (words, role) = connection(v.ui, kind);
+    let right = c.pieces_right(area, 0, &[(&words, role)]);
+    let mut left = Rect { width: right.saturating_sub(area.x + 1), ..area };
+    if matches!(kind, Kind::Two | Kind::Three) {
+        let tabs = screens(v, false);
+        let tabs: Vec<Piece<'_>> = tabs.iter().map(|(text, role)| (text.as_str(), *role)).collect();
+        let end = c.pieces_right(Rect { width: left.width.saturating_sub(1), ..left }, 0, &tabs);
+        left.width = end.saturating_sub(left.x + 1);
+    }
+    let host = cut(&v.snap.scheduler.host, 14);
+    let mut x = c.pieces(left, 0, &[("overnight ", Role::Title), (host, Role::Text)]);
+    if !v.ui.known {
+        return;
+    }
+    for (word, role) in COUNTED {
+        let n = count(v, word);
+        if n == 0 && !matches!(word, "RUN" | "WAIT") {
+            continue;
+        }
+        let text = format!("  {word} {n}");
+        if x + text.len() as u16 > left.right() {
+            return;
+        }
+        let role = if n == 0 { Role::Dim } else { role };
+        x = c.pieces(Rect { x, width: left.right() - x, ..left }, 0, &[(&text, role)]);
+    }
+    let meter = &v.snap.meter;
+    let mut today = format!("  today {} ok", meter.today_ok);
+    let mut bad = String::new();
+    if meter.today_failed + meter.today_lost > 0 {
+        bad = format!(" {} fail", meter.today_failed);
+        if meter.today_lost > 0 {
+            bad = format!("{bad} {} lost", meter.today_lost);
+        }
+    }
+    if kind == Kind::Three {
+        today = format!(
+            "   held {}/{}   {} GPU-h today {today}",
+            meter.gpus_held,
+            meter.gpus_total,
+            hours(today_gpu_ms(v))
+        );
+    }
+    if x as usize + today.len() + bad.len() <= left.right() as usize {
+        let rest = Rect { x, width: left.right() - x, ..left };
+        c.pieces(rest, 0, &[(&today, Role::Text), (&bad, Role::Fail)]);
+    }
+}
+
+/// How we stand with the scheduler, in words.
+fn connection(ui: &Ui, kind: Kind) -> (String, Role) {
+    if let Some((since, _)) = &ui.frozen {
+        let age = ui.now.since(since).unwrap_or_default();
+        return (format!("FROZEN {}", duration(age)), Role::Frozen);
+    }
+    match &ui.connection {
+        Connection::Live => ("LIVE".to_owned(), Role::Title),
+        Connection::Stale { age } => (format!("STALE {} s", age.as_secs()), Role::ToastWarn),
+        Connection::Lost { .. } if ui.retry_at == 0 => ("connecting".to_owned(), Role::Dim),
+        Connection::Lost { retry_in, .. } if kind == Kind::Compact || retry_in.0 == 0 => {
+            ("NO DAEMON".to_owned(), Role::ToastError)
+        }
+        Connection::Lost { retry_in, .. } => {
+            (format!("NO DAEMON retry in {} s", retry_in.0.div_ceil(1000)), Role::ToastError)
+        }
+    }
+}
+
+/// The names of the screens, the present one in brackets, the inbox with the number of refused files.
+pub(super) fn screens(v: &View<'_>, wide: bool) -> Vec<(String, Role)> {
+    let bad = rows::refused(v.snap);
+    let mut out = Vec::new();
+    for (at, screen) in Screen::ALL.iter().enumerate() {
+        if at > 0 {
+            out.push((if wide { "  " } else { " " }.to_owned(), Role::Dim));
+        }
+        let here = *screen == v.ui.screen;
+        let open = if here {
+            format!("[{}]{}", at + 1, screen.name())
+        } else {
+            format!("{} {}", at + 1, screen.name())
+        };
+        out.push((open, if here { Role::Title } else { Role::Dim }));
+        if *screen == Screen::Inbox && bad > 0 {
+            out.push((format!("({bad}!)"), Role::ToastError));
+        }
+    }
+    out
+}
+
+/// GPU-milliseconds of today up to this moment.
+pub(super) fn today_gpu_ms(v: &View<'_>) -> u64 {
+    v.snap.meter.today_gpu_ms + since_snapshot(v, |_| true)
+}
+
+/// What open leases have added since the snapshot was taken.
+pub(super) fn since_snapshot(v: &View<'_>, of: impl Fn(&crate::protocol::JobRow) -> bool) -> u64 {
+    let open = v.snap.jobs.iter().filter(|row| of(row)).flat_map(|row| &row.open);
+    open.map(|lease| lease.held_ms(&v.now).saturating_sub(lease.held_ms(&v.snap.at)) * u64::from(lease.gpus))
+        .sum()
+}
+
+/// The second line of the one-column layout.
+pub(super) fn meter_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    if area.height == 0 || !v.ui.known {
+        return;
+    }
+    let meter = &v.snap.meter;
+    let me = v.ui.me(v.snap);
+    let mine = meter.users.iter().find(|user| user.user == me);
+    let mine_ms = mine.map_or(0, |user| user.today_gpu_ms) + since_snapshot(v, |row| row.user == me);
+    let held = format!("  held {}/{} GPU", meter.gpus_held, meter.gpus_total);
+    let today = format!("   {} GPU-h today", hours(today_gpu_ms(v)));
+    let own = format!("   me: held {}, {} today", mine.map_or(0, |user| user.held), hours(mine_ms));
+    let theme = format!("theme {}", v.ui.theme);
+    let end = c.pieces(
+        area,
+        0,
+        &[("METER", Role::Title), (&held, Role::Text), (&today, Role::Text), (&own, Role::Dim)],
+    );
+    if usize::from(area.right().saturating_sub(end)) > theme.len() + 2 {
+        c.pieces_right(area, 0, &[(&theme, Role::Dim)]);
+    }
+}

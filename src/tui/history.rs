@@ -1,0 +1,90 @@
+//! Done jobs: how each ended, what it held, how long it waited.
+
+use super::canvas::Canvas;
+use super::layout::Pane;
+use super::text::{between, cut_middle, duration, hours, left, moment, result, right};
+use super::theme::Role;
+use super::{View, rows};
+use crate::model::{Failure, Outcome};
+use crate::protocol::JobRow;
+use ratatui::layout::Rect;
+
+/// The table; fewer columns where it is narrow.
+pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
+    let list = rows::history(v.ui, v.snap);
+    if list.is_empty() {
+        super::empty::history(c, area, v);
+        return;
+    }
+    let wide = area.width >= 76;
+    let id = list.iter().map(|row| row.id.0).max().unwrap_or(0).to_string().len().max(4);
+    let name = usize::from(area.width).saturating_sub(id + if wide { 61 } else { 33 }).max(4);
+    let more = if wide { "   WAIT    RUN      PEAK LOAD" } else { "" };
+    let head = format!(
+        "{} {}{} {} {}{more}  NAME",
+        right("ID", id + 1),
+        left("USER", 6),
+        left("RESULT", 9),
+        right("GPU-h", 6),
+        right("END", 6)
+    );
+    c.text(area, 0, &head, Role::Title);
+    let height = usize::from(area.height.saturating_sub(1));
+    let top = v.top(Pane::History, height, list.len());
+    for (at, row) in list.iter().skip(top).take(height).enumerate() {
+        let selected = v.ui.history_job == Some(row.id);
+        line(
+            c,
+            Rect { y: area.y + 1, height: area.height - 1, ..area },
+            at as u16,
+            (v, row, id, name),
+            selected && focus,
+        );
+        if selected && focus {
+            c.cursor_row(area, at as u16 + 1);
+        }
+    }
+}
+
+fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, usize, usize), selected: bool) {
+    let (v, row, id, name) = of;
+    let (word, role) = row.outcome.as_ref().map_or(("DONE", Role::Done), result);
+    let first = format!(
+        "{}{} {}",
+        if selected { ">" } else { " " },
+        right(&row.id.to_string(), id),
+        left(&row.user, 6)
+    );
+    let word = left(&format!("{word}{}", code(row)), 9);
+    let ended = row.done_at.map_or_else(|| "-".to_owned(), |at| moment(at, v.now.wall_ms, &v.ui.tz));
+    let ended = if ended.len() > 6 { left(&ended, 6) } else { right(&ended, 6) };
+    let mut rest = format!(" {} {ended}", right(&hours(row.gpu_ms(&v.now)), 6));
+    if area.width >= 76 {
+        let waited = between(row.submitted_at, row.rented_at.or(row.done_at).unwrap_or(row.submitted_at));
+        let ran = row
+            .started_at
+            .map_or_else(|| "-".to_owned(), |from| duration(between(from, row.ended_at.unwrap_or(from))));
+        let peak = row.peak_memory.map_or_else(|| "n/a".to_owned(), |bytes| bytes.to_string());
+        let load = row.mean_utilisation.map_or_else(|| "n/a".to_owned(), |load| format!("{load}%"));
+        rest = format!(
+            "{rest}{}{}{}{}",
+            right(&duration(waited), 7),
+            right(&ran, 7),
+            right(&peak, 10),
+            right(&load, 5)
+        );
+    }
+    let name = format!("  {}", cut_middle(&row.name, name));
+    c.pieces(area, at, &[(&first, Role::Text), (&word, role), (&rest, Role::Text), (&name, Role::Text)]);
+}
+
+/// The exit code or signal.
+fn code(row: &JobRow) -> String {
+    match &row.outcome {
+        Some(Outcome::Failed(Failure::Code(code))) => format!(" {code}"),
+        Some(Outcome::Failed(Failure::Signal(signal))) => format!(" s{signal}"),
+        Some(Outcome::Failed(Failure::OutOfMemory { .. })) => " mem".to_owned(),
+        Some(Outcome::Failed(Failure::OutputMissing { .. })) => " out".to_owned(),
+        Some(_) | None => String::new(),
+    }
+}

@@ -1,0 +1,164 @@
+//! Job files that were seen: refused ones first, with what is wrong, where, and how to mend it.
+
+use super::View;
+use super::canvas::Canvas;
+use super::layout::Pane;
+use super::text::{cut_middle, left, moment};
+use super::theme::Role;
+use crate::protocol::{Diagnostic, InboxRow, InboxState, Severity};
+use ratatui::layout::Rect;
+
+/// Rows of the list on the inbox's own screen; the finding takes the rest.
+pub(super) const fn list_rows(inner: u16) -> u16 {
+    if inner < 6 { inner } else { inner / 3 }
+}
+
+/// The list, and on the inbox's own screen the findings in the file under the cursor.
+pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
+    if v.snap.inbox.is_empty() {
+        super::empty::inbox(c, area, v);
+        return;
+    }
+    let rows = if focus { list_rows(area.height) } else { area.height };
+    let list = Rect { height: rows, ..area };
+    let top = v.top(Pane::Inbox, usize::from(rows), v.snap.inbox.len());
+    for (at, row) in v.snap.inbox.iter().skip(top).take(rows.into()).enumerate() {
+        let selected = v.ui.file.as_ref() == Some(&row.name);
+        line(c, list, at as u16, v, row);
+        if selected && focus {
+            c.cursor_row(list, at as u16);
+        }
+    }
+    let Some(row) = v.snap.inbox.iter().find(|row| Some(&row.name) == v.ui.file.as_ref()) else { return };
+    if focus && rows < area.height {
+        let below = Rect { y: area.y + rows, height: area.height - rows, ..area };
+        c.rule(below, 0, &[(&row.name, Role::Title)], &[]);
+        let inner = Rect { y: below.y + 1, height: below.height - 1, ..below };
+        let lines = findings(v, row);
+        let scroll = v.ui.top(Pane::Job).min(lines.len().saturating_sub(usize::from(inner.height)));
+        for (at, (text, role)) in lines.iter().skip(scroll).take(inner.height.into()).enumerate() {
+            c.text(inner, at as u16, text, *role);
+        }
+    }
+}
+
+fn line(c: &mut Canvas<'_>, area: Rect, at: u16, v: &View<'_>, row: &InboxRow) {
+    let when = moment(row.at, v.now.wall_ms, &v.ui.tz);
+    let name_columns = usize::from(area.width).saturating_sub(when.len() + 3) * 2 / 5;
+    let name = left(&cut_middle(&row.name, name_columns), name_columns);
+    let (mark, told, role) = match &row.state {
+        InboxState::Refused { diagnostics } => {
+            let first = diagnostics.iter().find(|d| d.severity == Severity::Error).or(diagnostics.first());
+            let told = first
+                .map_or_else(|| "refused".to_owned(), |d| format!("{}:{} {}", d.line, d.column, d.message));
+            let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
+            let more = if errors > 1 { format!("  (+{})", errors - 1) } else { String::new() };
+            ("!", format!("{told}{more}"), Role::ToastError)
+        }
+        InboxState::Waiting { why } => (" ", why.clone(), Role::Wait),
+        InboxState::Accepted { jobs, warnings } => {
+            let list: Vec<String> = jobs.iter().map(|id| format!("#{id}")).collect();
+            let told = format!("-> {}", list.join(" "));
+            if warnings.is_empty() {
+                (" ", told, Role::Text)
+            } else {
+                (" ", format!("{told}  {} warning(s)", warnings.len()), Role::ToastWarn)
+            }
+        }
+    };
+    let first = format!("{mark} {when} {name} ");
+    c.pieces(area, at, &[(&first, if mark == "!" { Role::ToastError } else { Role::Text }), (&told, role)]);
+}
+
+fn findings(v: &View<'_>, row: &InboxRow) -> Vec<(String, Role)> {
+    match &row.state {
+        InboxState::Refused { diagnostics } => {
+            let mut lines: Vec<_> = diagnostics.iter().flat_map(finding).collect();
+            let stays = "file left where it is; it is read again when you save it";
+            lines.push((stays.to_owned(), Role::Dim));
+            lines.push((format!("in {}", v.snap.scheduler.inbox.display()), Role::Dim));
+            lines
+        }
+        InboxState::Waiting { why } => vec![(format!("not taken yet: {why}"), Role::Wait)],
+        InboxState::Accepted { jobs, warnings } => {
+            let list: Vec<String> = jobs.iter().map(|id| format!("#{id}")).collect();
+            let mut lines = vec![(format!("accepted as {}   Enter opens", list.join(" ")), Role::Text)];
+            lines.extend(warnings.iter().flat_map(finding));
+            lines
+        }
+    }
+}
+
+/// A finding as lines: the message, the place, the source line, a caret under the token, the hint.
+pub(super) fn finding(d: &Diagnostic) -> Vec<(String, Role)> {
+    let (word, role) = match d.severity {
+        Severity::Error => ("error", Role::ToastError),
+        Severity::Warning => ("warning", Role::ToastWarn),
+    };
+    let mut out = vec![(format!("{word}: {}", d.message), role)];
+    let gutter = d.line.to_string().len().max(2);
+    let blank = " ".repeat(gutter + 1);
+    if d.line > 0 {
+        out.push((format!("{}--> {}:{}:{}", " ".repeat(gutter), d.file, d.line, d.column), Role::Dim));
+        if let Some(source) = &d.source {
+            // Tabs are one column in the finding, so they are one column here.
+            let source = source.replace('\t', " ");
+            let label = d.label.as_deref().unwrap_or_default();
+            let before: String = source.chars().take((d.column.max(1) - 1) as usize).collect();
+            let token: String = source.chars().skip(before.chars().count()).take(d.width as usize).collect();
+            let caret = "^".repeat(super::text::width(&token).max(1));
+            out.push((format!("{blank}|"), Role::Dim));
+            out.push((format!("{:>gutter$} | {source}", d.line), Role::Text));
+            out.push((format!("{blank}| {}{caret} {label}", " ".repeat(super::text::width(&before))), role));
+        }
+    } else {
+        out.push((format!("{}--> {}", " ".repeat(gutter), d.file), Role::Dim));
+    }
+    if let Some(hint) = &d.hint {
+        out.push((format!("{blank}= hint: {hint}"), Role::Text));
+    }
+    if !d.known.is_empty() {
+        out.push((format!("{blank}= known: {}", d.known.join(" ")), Role::Dim));
+    }
+    out.push((String::new(), Role::Text));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_stands_under_the_token() {
+        let lines: Vec<String> = finding(&Diagnostic {
+            severity: Severity::Error,
+            code: 1,
+            message: "unknown field `gpu_count`".into(),
+            file: "sweep.yaml".into(),
+            line: 7,
+            column: 3,
+            width: 9,
+            source: Some("  gpu_count: 2".into()),
+            label: Some("not a field of request".into()),
+            hint: Some("did you mean `gpus`?".into()),
+            known: vec!["gpus".into(), "for".into()],
+            fix: None,
+        })
+        .into_iter()
+        .map(|(text, _)| text)
+        .collect();
+        assert_eq!(
+            lines,
+            [
+                "error: unknown field `gpu_count`",
+                "  --> sweep.yaml:7:3",
+                "   |",
+                " 7 |   gpu_count: 2",
+                "   |   ^^^^^^^^^ not a field of request",
+                "   = hint: did you mean `gpus`?",
+                "   = known: gpus for",
+                "",
+            ]
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! The five steps of a job: submit, rent, run, output, release. A line, and the lines of the job pane.
+
+use super::canvas::Canvas;
+use super::text::{between, clock, duration, hours, moment};
+use super::theme::Role;
+use super::{View, log, queue, rows};
+use crate::model::{Cursor, Failure, Limit, Outcome};
+use crate::protocol::JobRow;
+use ratatui::layout::Rect;
+
+/// Where a step stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    Done,
+    Now,
+    Failed,
+    ToCome,
+    Skipped,
+}
+
+impl Mark {
+    const fn shown(self) -> (&'static str, Role) {
+        match self {
+            Self::Done => ("[x]", Role::Text),
+            Self::Now => ("[>]", Role::Run),
+            Self::Failed => ("[!]", Role::Fail),
+            Self::ToCome => ("[ ]", Role::Dim),
+            Self::Skipped => ("[-]", Role::Dim),
+        }
+    }
+}
+
+/// The steps' names.
+pub(super) const STEPS: [&str; 5] = ["submit", "rent", "run", "output", "release"];
+
+/// Where each step of a job stands, and when it began.
+pub(super) fn steps(row: &JobRow) -> [(Mark, Option<i64>); 5] {
+    let times = [Some(row.submitted_at), row.rented_at, row.started_at, row.ended_at, row.done_at];
+    let now = match row.state {
+        Cursor::Queued => 0,
+        Cursor::Renting => 1,
+        Cursor::Running => 2,
+        Cursor::Returning => 3,
+        Cursor::Releasing => 4,
+        Cursor::Done => 5,
+    };
+    let bad = row.outcome.as_ref().and_then(|outcome| failed_at(outcome, row));
+    std::array::from_fn(|step| {
+        let mark = if bad == Some(step) {
+            Mark::Failed
+        } else if step == 0 || step < now {
+            if row.state == Cursor::Done && step > 0 && skipped(row, step) {
+                Mark::Skipped
+            } else {
+                Mark::Done
+            }
+        } else if step == now {
+            Mark::Now
+        } else {
+            Mark::ToCome
+        };
+        (mark, times[step])
+    })
+}
+
+fn skipped(row: &JobRow, step: usize) -> bool {
+    row.rented_at.is_none() || step == 2 && row.started_at.is_none()
+}
+
+/// The step at which a job that did not succeed came to its end.
+fn failed_at(outcome: &Outcome, row: &JobRow) -> Option<usize> {
+    let run = if row.rented_at.is_none() { 1 } else { 2 };
+    match outcome {
+        Outcome::Succeeded => None,
+        Outcome::Failed(Failure::OutputMissing { .. }) => Some(3),
+        Outcome::Failed(_) | Outcome::LimitReached | Outcome::Cancelled { .. } | Outcome::Lost { .. } => {
+            Some(run)
+        }
+        Outcome::NeverStarted { .. } => Some(1),
+    }
+}
+
+/// `09:14`, `+0:07`, `0h12m`: what is said beside a step.
+fn beside(v: &View<'_>, row: &JobRow, step: usize, at: Option<i64>) -> String {
+    let Some(at) = at else { return String::new() };
+    match step {
+        0 => moment(at, v.now.wall_ms, &v.ui.tz),
+        2 => queue::time(v, row),
+        _ => {
+            let before = match step {
+                1 => Some(row.submitted_at),
+                3 => row.started_at.or(row.rented_at),
+                _ => row.ended_at,
+            };
+            let s = between(before.unwrap_or(at), at).as_secs();
+            if s < 3600 {
+                format!("+{}:{:02}", s / 60, s % 60)
+            } else {
+                format!("+{}", duration(between(before.unwrap_or(at), at)))
+            }
+        }
+    }
+}
+
+/// Title, life and the last log line: the bottom of the one-column layout.
+pub(super) fn bottom(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    if area.height < 3 {
+        return;
+    }
+    let row = rows::companion(v.ui).and_then(|job| rows::find(v.snap, job));
+    let Some(row) = row else {
+        c.rule(area, 0, &[], &[]);
+        return;
+    };
+    let title = format!("#{} {}", row.id, row.name);
+    c.rule(area, 0, &[(&title, Role::Title)], &[]);
+    line(c, Rect { y: area.y + 1, height: 1, ..area }, v, row);
+    log::last_line(c, Rect { y: area.y + 2, height: 1, ..area }, v, row);
+}
+
+/// The steps in one line.
+pub(super) fn line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
+    let mut x = area.x;
+    for (step, (mark, at)) in steps(row).into_iter().enumerate() {
+        let (sign, role) = mark.shown();
+        let beside = if mark == Mark::ToCome || mark == Mark::Skipped {
+            String::new()
+        } else {
+            beside(v, row, step, at)
+        };
+        let arrow = if step == 0 { "" } else { " -> " };
+        let text = format!("{sign}{}{}{beside}", STEPS[step], if beside.is_empty() { "" } else { " " });
+        let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
+        x = c.pieces(rest, 0, &[(arrow, Role::Dim), (&text, role)]);
+    }
+    if row.state == Cursor::Queued {
+        let (why, role) = queue::why(v, row);
+        let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
+        c.pieces(rest, 0, &[("  ", Role::Dim), (&why, role)]);
+    }
+}
+
+/// The lines of the job pane and of the Summary tab.
+pub(super) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow, skip: usize) {
+    let mut lines: Vec<(String, Role)> = Vec::new();
+    for (step, (mark, at)) in steps(row).into_iter().enumerate() {
+        let (sign, role) = mark.shown();
+        lines.push((format!("{sign} {:<8}{}", STEPS[step], told(v, row, step, mark, at)), role));
+    }
+    let mut say = |label: &str, text: String| lines.push((format!("{label:<6}{text}"), Role::Text));
+    if row.state == Cursor::Queued {
+        say("why", queue::why(v, row).0);
+        say("start", start(v, row));
+    }
+    if let Some(outcome) = &row.outcome {
+        say("end", outcome.to_string());
+    }
+    say("cmd", row.command.clone());
+    say("held", held(v, row));
+    if let Some(deadline) = row.finish_by {
+        let word = if row.late { "  LATE: it will miss it as things are" } else { "" };
+        say("by", format!("{}{word}", moment(deadline, v.now.wall_ms, &v.ui.tz)));
+    }
+    say("dir", row.directory.display().to_string());
+    say("asks", asks(row));
+    if let Some(peak) = row.peak_memory {
+        let load = row.mean_utilisation.map_or_else(String::new, |load| format!("   mean load {load}%"));
+        say("peak", format!("{peak} resident{load}"));
+    }
+    if let Some(of) = row.retry_of {
+        say("retry", format!("of #{of}"));
+    }
+    if row.warnings > 0 {
+        lines
+            .push((format!("{} warning(s) when it was accepted: tab Events", row.warnings), Role::ToastWarn));
+    }
+    for (at, (text, role)) in lines.iter().skip(skip).take(area.height.into()).enumerate() {
+        c.text(area, at as u16, text, *role);
+    }
+}
+
+fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) -> String {
+    let when = |at: i64| clock(at, &v.ui.tz);
+    match (step, mark, at) {
+        (_, Mark::ToCome | Mark::Skipped, _) => String::new(),
+        (2, _, Some(_)) => {
+            let limit = match row.limit {
+                Limit::For(span) => format!("limit {}", duration(span)),
+                Limit::UntilDone => "until done".to_owned(),
+            };
+            let ends = row.limit_at.filter(|_| row.state == Cursor::Running);
+            let ends = ends
+                .map_or_else(String::new, |at| format!("  ends<={}", moment(at, v.now.wall_ms, &v.ui.tz)));
+            format!("{:<9} {limit}{ends}", queue::time(v, row))
+        }
+        (1, _, Some(at)) => {
+            format!(
+                "{}  {} {}",
+                when(at),
+                beside(v, row, step, Some(at)),
+                queue::on(row).trim_start_matches(" on")
+            )
+        }
+        (3, Mark::Now, _) => row.why.clone().unwrap_or_else(|| "being collected".to_owned()),
+        (_, _, Some(at)) if step > 0 => format!("{}  {}", when(at), beside(v, row, step, Some(at))),
+        (_, _, Some(at)) => when(at),
+        (_, _, None) => String::new(),
+    }
+}
+
+/// When a waiting job will start.
+fn start(v: &View<'_>, row: &JobRow) -> String {
+    let at = |ms: i64| moment(ms, v.now.wall_ms, &v.ui.tz);
+    let text = row.place.map_or_else(String::new, |place| format!("place {place}  "));
+    let when = match (row.starts_at, row.starts_by) {
+        (Some(about), Some(latest)) => format!("about {}, no later than {}", at(about), at(latest)),
+        (Some(about), None) => format!("about {}", at(about)),
+        (None, Some(latest)) => format!("no later than {}", at(latest)),
+        (None, None) => "not known yet".to_owned(),
+    };
+    format!("{text}{when}")
+}
+
+fn held(v: &View<'_>, row: &JobRow) -> String {
+    let mut text = format!("{} GPU-h", hours(row.gpu_ms(&v.now)));
+    if row.gpus == 0 {
+        text = format!("{} core-h", hours(row.core_ms(&v.now)));
+    }
+    if row.waived_gpu_ms > 0 {
+        text = format!("{text}, {} not billed", hours(row.waived_gpu_ms));
+    }
+    if let (Limit::For(limit), true) = (row.limit, row.state == Cursor::Running && row.gpus > 0) {
+        text = format!("{text}   at the limit {}", hours(limit.0 * u64::from(row.gpus)));
+    }
+    text
+}
+
+fn asks(row: &JobRow) -> String {
+    let limit = match row.limit {
+        Limit::For(span) => format!("for {}", duration(span)),
+        Limit::UntilDone => "until done".to_owned(),
+    };
+    format!("{} GPU  {} cores  {}  {limit}  priority {}", row.gpus, row.cpus, row.memory, row.priority)
+}

@@ -1,0 +1,233 @@
+//! A job's log: the window that the feeder read, at the end or where the person stopped.
+
+use super::canvas::Canvas;
+use super::logfeed::{LogFrom, LogState, LogWant, LogWindow, REACH};
+use super::logtext::{plain, styled, wrap};
+use super::text::{between, clock, cut, duration, width};
+use super::theme::Role;
+use super::ui::{LogView, Ui};
+use super::{View, layout, rows};
+use crate::model::Cursor;
+use crate::protocol::{JobRow, Snapshot};
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+/// Which log is on the screen, and where in it: derived from what is visible, in this one place.
+pub(super) fn wanted(ui: &Ui, snap: &Snapshot) -> Option<LogWant> {
+    let shown = ui.shown(snap);
+    let layout = layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, shown);
+    let visible = layout.life.height > 0 || layout.order().contains(&layout::Pane::Log);
+    let row = rows::find(snap, rows::companion(ui)?).filter(|_| visible)?;
+    row.rented_at?;
+    let from = match ui.log.stopped_at.filter(|_| ui.log.path == row.log) {
+        None => LogFrom::Tail,
+        Some(at) => LogFrom::Around(settled(&ui.log.window, at)),
+    };
+    Some(LogWant { path: row.log.clone(), from })
+}
+
+/// A place that stays the same while the window that is there reaches far enough around `at`.
+fn settled(window: &LogWindow, at: u64) -> u64 {
+    let before = window.begin == 0 || at >= window.begin + REACH / 4;
+    let after = window.end >= window.size || at + REACH / 2 <= window.end;
+    if before && after && window.end > 0 && at >= window.begin && at <= window.end {
+        // A place in the middle of steps of a quarter of the reach, so that most moves ask for nothing.
+        return (window.begin + REACH).min(at.max(window.begin));
+    }
+    at / (REACH / 4) * (REACH / 4)
+}
+
+/// Rows a line takes.
+fn rows_of(view: &LogView, text: &str, columns: usize) -> usize {
+    if view.wrap { width(&plain(text)).div_ceil(columns.max(1)).max(1) } else { 1 }
+}
+
+/// The top line when the last line is at the bottom.
+fn end_top(view: &LogView, columns: usize, height: usize) -> usize {
+    let mut used = 0;
+    let lines = &view.window.lines;
+    for (at, line) in lines.iter().enumerate().rev() {
+        used += rows_of(view, &line.text, columns);
+        if used > height {
+            return (at + 1).min(lines.len() - 1);
+        }
+    }
+    0
+}
+
+/// The index of the top line.
+fn top(view: &LogView, columns: usize, height: usize) -> usize {
+    match view.stopped_at {
+        None => end_top(view, columns, height),
+        Some(at) => {
+            let top = view.window.lines.partition_point(|line| line.at < at);
+            top.min(end_top(view, columns, height))
+        }
+    }
+}
+
+/// Moves the view by lines; up stops following.
+pub(super) fn scroll(view: &mut LogView, columns: usize, height: usize, by: isize) {
+    let here = top(view, columns, height);
+    let Some(last) = view.window.lines.len().checked_sub(1) else { return };
+    if by > 0 && view.stopped_at.is_none() {
+        return;
+    }
+    let to = here.saturating_add_signed(by).min(last).min(end_top(view, columns, height));
+    stop_at(view, view.window.lines.get(to).map_or(0, |line| line.at));
+}
+
+/// Stops following at a byte.
+pub(super) fn stop_at(view: &mut LogView, at: u64) {
+    if view.stopped_at.is_none() {
+        view.seen = view.window.size;
+    }
+    view.stopped_at = Some(at);
+}
+
+/// Stops where the view is.
+pub(super) fn hold(view: &mut LogView, columns: usize, height: usize) {
+    let at = top(view, columns, height);
+    stop_at(view, view.window.lines.get(at).map_or(0, |line| line.at));
+}
+
+/// `FOLLOW`, or where it stopped and what came since.
+pub(super) fn title(v: &View<'_>) -> String {
+    let view = &v.ui.log;
+    let wrap = if view.wrap { "wrap on" } else { "wrap off" };
+    match view.stopped_at {
+        None => format!("FOLLOW  {wrap}"),
+        Some(at) => {
+            let percent = (at * 100).checked_div(view.window.size).unwrap_or(0);
+            let new = view.window.size.saturating_sub(view.seen);
+            let new = if new > 0 { format!(", {} new", crate::model::Bytes(new)) } else { String::new() };
+            format!("AT {percent}%{new}  {wrap}")
+        }
+    }
+}
+
+/// Whether the window on hand is that of `row`.
+fn belongs(v: &View<'_>, row: &JobRow) -> bool {
+    v.ui.log.path == row.log && v.ui.log.window.path == row.log
+}
+
+/// Why there is nothing to see.
+fn nothing(v: &View<'_>, row: &JobRow) -> String {
+    match (&v.ui.log.window.state, row.started_at) {
+        _ if row.rented_at.is_none() && row.state == Cursor::Done => "It never ran: no output.".to_owned(),
+        _ if row.rented_at.is_none() => "No output yet: it has not started.".to_owned(),
+        (LogState::Failed(why), _) if belongs(v, row) => format!("The log cannot be read: {why}"),
+        (LogState::Gone, _) if belongs(v, row) => "The log's file is gone.".to_owned(),
+        (_, Some(at)) if row.state == Cursor::Running => {
+            format!("No output yet (started {} ago).", duration(between(at, v.now.wall_ms)))
+        }
+        (LogState::Reading, _) => "Reading.".to_owned(),
+        _ => "No output.".to_owned(),
+    }
+}
+
+/// The lines.
+pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
+    let view = &v.ui.log;
+    if !belongs(v, row) || view.window.lines.is_empty() {
+        c.text(area, 0, &nothing(v, row), Role::Dim);
+        return;
+    }
+    let (columns, mut height) = (usize::from(area.width), area.height);
+    let state = match &view.window.state {
+        LogState::Truncated(at) => format!("file truncated {}", clock(*at, &v.ui.tz)),
+        LogState::Gone => "file gone".to_owned(),
+        LogState::Failed(why) => format!("cannot be read: {why}"),
+        LogState::Reading | LogState::There | LogState::NotYet => String::new(),
+    };
+    if !state.is_empty() && height > 1 {
+        height -= 1;
+        c.text(area, height, &state, Role::ToastWarn);
+    }
+    let top = top(view, columns, usize::from(height));
+    let mut at = 0;
+    for line in view.window.lines.iter().skip(top) {
+        let text = styled(&line.text, c.theme.depth, c.theme.log_ansi);
+        let pieces = if view.wrap { wrap(&text, columns) } else { vec![sideways(text, view.sideways)] };
+        for piece in pieces {
+            if at >= height {
+                return;
+            }
+            c.line(area, at, &piece);
+            at += 1;
+        }
+    }
+}
+
+/// A line without its first columns.
+fn sideways(line: Line<'static>, mut columns: usize) -> Line<'static> {
+    if columns == 0 {
+        return line;
+    }
+    let style = line.style;
+    let spans = line.spans.into_iter().filter_map(|span| {
+        let gone = cut(&span.content, columns);
+        columns -= width(gone).min(columns);
+        let rest = span.content[gone.len()..].to_owned();
+        (!rest.is_empty()).then(|| Span::styled(rest, span.style))
+    });
+    Line::from(spans.collect::<Vec<_>>()).style(style)
+}
+
+/// `log| step 1840/5000`: the newest line with something on it.
+pub(super) fn last_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
+    let x = c.pieces(area, 0, &[("log| ", Role::Dim)]);
+    let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
+    let last = v.ui.log.window.lines.iter().rev().find(|line| !plain(&line.text).trim().is_empty());
+    match last.filter(|_| belongs(v, row)) {
+        Some(last) => c.line(rest, 0, &styled(&last.text, c.theme.depth, c.theme.log_ansi)),
+        None => c.text(rest, 0, &nothing(v, row), Role::Dim),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::logfeed::LogLine;
+    use super::*;
+
+    fn view(lines: u64) -> LogView {
+        let lines: Vec<LogLine> =
+            (0..lines).map(|n| LogLine { at: n * 10, text: format!("line {n:04}") }).collect();
+        let end = lines.len() as u64 * 10;
+        let window = LogWindow { end, size: end, lines, state: LogState::There, ..LogWindow::default() };
+        LogView { window, ..LogView::default() }
+    }
+
+    #[test]
+    fn an_upward_move_stops_following_and_stays_while_the_file_grows() {
+        let mut log = view(100);
+        assert_eq!(top(&log, 80, 20), 80);
+        scroll(&mut log, 80, 20, 1);
+        assert_eq!(log.stopped_at, None, "down at the end goes on following");
+        scroll(&mut log, 80, 20, -1);
+        assert_eq!((log.stopped_at, top(&log, 80, 20)), (Some(790), 79));
+        let place = log.stopped_at;
+        log.window = view(500).window;
+        assert_eq!((log.stopped_at, top(&log, 80, 20)), (place, 79));
+        scroll(&mut log, 80, 20, 10_000);
+        assert_eq!(top(&log, 80, 20), 480);
+        scroll(&mut log, 80, 20, -10_000);
+        assert_eq!(top(&log, 80, 20), 0);
+    }
+
+    #[test]
+    fn wrapped_lines_count_as_the_rows_they_take() {
+        let mut log = view(10);
+        log.wrap = true;
+        assert_eq!(top(&log, 5, 4), 8, "two rows a line");
+        assert_eq!(top(&log, 9, 4), 6, "one row a line");
+    }
+
+    #[test]
+    fn an_empty_log_can_be_scrolled() {
+        let mut log = view(0);
+        scroll(&mut log, 80, 20, -3);
+        hold(&mut log, 80, 20);
+        assert_eq!(top(&log, 80, 20), 0);
+    }
+}

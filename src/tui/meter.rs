@@ -1,0 +1,115 @@
+//! The ledger on screen: held now, GPU-hours today and in seven days, by user; and what running jobs have held.
+
+use super::canvas::Canvas;
+use super::header::{since_snapshot, today_gpu_ms};
+use super::text::{duration, hours, left, right};
+use super::theme::Role;
+use super::{View, queue};
+use crate::model::{DeviceState, Limit};
+use crate::protocol::JobRow;
+use ratatui::layout::Rect;
+
+/// One decimal for a week.
+fn week(gpu_ms: u64) -> String {
+    format!("{:.1}", gpu_ms as f64 / 3_600_000.0)
+}
+
+/// The pane, and the whole screen: what fits of users, rate and jobs.
+pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, scroll: usize) {
+    let lines = lines(v, usize::from(area.width));
+    let scroll = scroll.min(lines.len().saturating_sub(usize::from(area.height)));
+    for (at, line) in lines.iter().skip(scroll).take(area.height.into()).enumerate() {
+        match line {
+            Line::Rule => c.rule(area, at as u16, &[], &[]),
+            Line::Text(text, role) => c.text(area, at as u16, text, *role),
+        }
+    }
+}
+
+enum Line {
+    Rule,
+    Text(String, Role),
+}
+
+fn lines(v: &View<'_>, columns: usize) -> Vec<Line> {
+    let meter = &v.snap.meter;
+    let user_columns = if columns >= 60 { 14 } else { 8 };
+    let row = |user: &str, held: &str, running: &str, waiting: &str, today: &str, week: &str| {
+        format!(
+            "{}{}{}{}{}{}",
+            left(user, user_columns),
+            right(held, 7),
+            right(running, 6),
+            right(waiting, 5),
+            right(today, 9),
+            right(week, 10)
+        )
+    };
+    let mut out = vec![Line::Text(row("USER", "HELD", "RUN", "WAIT", "TODAY", "7 DAYS"), Role::Title)];
+    let me = v.ui.me(v.snap);
+    for user in &meter.users {
+        let more = since_snapshot(v, |row| row.user == user.user);
+        let text = row(
+            &user.user,
+            &user.held.to_string(),
+            &user.running.to_string(),
+            &user.waiting.to_string(),
+            &hours(user.today_gpu_ms + more),
+            &week(user.week_gpu_ms + more),
+        );
+        out.push(Line::Text(text, if user.user == me { Role::Title } else { Role::Text }));
+    }
+    if meter.users.is_empty() {
+        out.push(Line::Text("Nobody has held a GPU in seven days.".to_owned(), Role::Dim));
+    }
+    if meter.users.len() > 1 {
+        let sum = |of: &dyn Fn(&crate::protocol::UserMeter) -> u64| meter.users.iter().map(of).sum::<u64>();
+        let text = row(
+            "all",
+            &meter.gpus_held.to_string(),
+            &sum(&|u| u64::from(u.running)).to_string(),
+            &sum(&|u| u64::from(u.waiting)).to_string(),
+            &hours(today_gpu_ms(v)),
+            &week(sum(&|u| u.week_gpu_ms) + since_snapshot(v, |_| true)),
+        );
+        out.push(Line::Text(text, Role::Dim));
+    }
+    out.push(Line::Rule);
+    // What is held costs as many GPU-hours an hour.
+    let rate: u32 = v.snap.jobs.iter().flat_map(|row| &row.open).map(|lease| lease.gpus).sum();
+    let idle = v.snap.gpus.iter().filter(|gpu| gpu.state == DeviceState::Free).count();
+    out.push(Line::Text(format!("now +{rate}.0 GPU-h per hour   free GPUs {idle}"), Role::Text));
+    let held: Vec<&JobRow> =
+        v.snap.jobs.iter().filter(|row| !row.open.is_empty()).map(|row| &**row).collect();
+    if !held.is_empty() {
+        out.push(Line::Text(String::new(), Role::Text));
+        let head = job_line("JOB", "USER", "GPU", "HELD", "LIMIT", "NAME");
+        out.push(Line::Text(head, Role::Title));
+    }
+    for row in held {
+        let limit = match row.limit {
+            Limit::For(span) => duration(span),
+            Limit::UntilDone => "none".to_owned(),
+        };
+        let text = job_line(
+            &format!("#{}", row.id),
+            &row.user,
+            &row.gpus.to_string(),
+            &hours(row.gpu_ms(&v.now)),
+            &limit,
+            &format!("{}  {}", row.name, queue::time(v, row)),
+        );
+        out.push(Line::Text(text, Role::Text));
+    }
+    out
+}
+
+fn job_line(job: &str, user: &str, gpus: &str, held: &str, limit: &str, name: &str) -> String {
+    let job = left(job, 7);
+    format!("{job} {}{}{}{}   {name}", left(user, 6), right(gpus, 5), right(held, 8), right(limit, 8))
+}
+
+/// The number of lines, for scrolling.
+pub(super) fn count(v: &View<'_>, columns: u16) -> usize {
+    lines(v, usize::from(columns)).len()
+}

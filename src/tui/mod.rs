@@ -1,0 +1,280 @@
+//! The dashboard: a pure view over the scheduler's snapshot, and the small shell that keeps a terminal.
+//!
+//! ```text
+//!  terminal ─► keys ──► keymap ─► Action ─► update ─► UiCommand ─► scheduler
+//!  scheduler ─► Update ─► fold ─► Snapshot ─┐
+//!  log file ─► LogWindow ───────────► Ui ───┴─► draw ─► buffer ─► one write, if a cell changed
+//! ```
+//!
+//! [`draw`] and [`update`] are functions of what they are handed: no I/O, no clock. `shell`, `terminal`, `screen`, `feed`
+//! and `logfeed` are the only modules that touch the world. The dashboard asks the scheduler by [`Connector`] and knows
+//! no socket; job logs it reads itself. A new key is a row in `keymap`, a new role one in `theme`, a new column one in
+//! its panel.
+
+mod acts;
+mod canvas;
+mod colour;
+mod confirm;
+mod deadline;
+mod detail;
+mod empty;
+mod feed;
+mod filter;
+mod fold;
+mod gpus;
+mod header;
+mod help;
+mod history;
+mod inbox;
+mod keymap;
+mod layout;
+mod life;
+mod log;
+mod logfeed;
+mod logtext;
+mod meter;
+mod news;
+mod options;
+mod pending;
+mod queue;
+mod rows;
+mod screen;
+mod shell;
+mod statusline;
+mod terminal;
+mod text;
+mod theme;
+mod ui;
+mod update;
+
+use crate::model::Now;
+use crate::protocol::Snapshot;
+use canvas::Canvas;
+use layout::{Kind, Layout};
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use theme::Role as R;
+
+pub use canvas::Glyphs;
+pub use colour::{Depth, contrast};
+pub use deadline::next_deadline;
+pub use empty::SMALLEST;
+pub use feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
+pub use filter::Filter;
+pub use fold::{Incomplete, fold};
+pub use keymap::{Action, Binding, Mode, action, bindings};
+pub use layout::Pane;
+pub use logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_window};
+pub use news::{receive, tick};
+pub use options::{Options, refusal};
+pub use rows::settle;
+pub use screen::{Output, Screenful};
+pub use shell::{Exit, TuiError, run};
+pub use theme::{BUNDLED, Role, Theme, ThemeError, load};
+pub use ui::{Button, Level, LogView, Message, Opened, Overlay, Screen, Tab, Ui};
+pub use update::{mode, update};
+
+/// What a panel is a function of.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    ui: &'a Ui,
+    snap: &'a Snapshot,
+    /// The moment that is shown: the present one, or the one at which the display was frozen.
+    now: Now,
+}
+
+impl View<'_> {
+    /// The first row of a list, so that the cursor's row is among those shown, whatever the size.
+    fn top(&self, pane: Pane, height: usize, count: usize) -> usize {
+        let (_, at) = rows::cursor(self.ui, self.snap, pane);
+        let top = self.ui.top(pane).min(count.saturating_sub(height.max(1)));
+        at.map_or(top, |at| rows::scrolled(top, at, height, count))
+    }
+}
+
+fn view<'a>(ui: &'a Ui, snap: &'a Snapshot) -> View<'a> {
+    let now = ui.frozen.as_ref().map_or(ui.now, |(since, _)| *since);
+    View { ui, snap: ui.shown(snap), now }
+}
+
+/// Draws the dashboard. A function of its arguments; right at any size.
+pub fn draw(frame: &mut Frame<'_>, ui: &Ui, snap: &Snapshot, theme: &Theme) {
+    if let Some((x, y, true)) = paint(frame.buffer_mut(), ui, snap, theme) {
+        frame.set_cursor_position((x, y));
+    }
+}
+
+/// [`draw`] on a buffer; returns where the terminal's cursor goes and whether it shows.
+pub fn paint(buf: &mut Buffer, ui: &Ui, snap: &Snapshot, theme: &Theme) -> Option<(u16, u16, bool)> {
+    let area = *buf.area();
+    let mut canvas = Canvas::new(buf, theme, ui.glyphs);
+    let c = &mut canvas;
+    if area.is_empty() {
+        return None;
+    }
+    c.over(area, R::Base);
+    let v = &view(ui, snap);
+    let layout = layout::plan(area, ui, v.snap);
+    if layout.kind == Kind::Line {
+        too_small(c, area, v);
+        return canvas.finish();
+    }
+    header::paint(c, layout.header, v, layout.kind);
+    header::meter_line(c, layout.meter, v);
+    match layout.kind {
+        Kind::Compact => gpus::one_line(c, layout.gpus, v),
+        _ => gpus::grid(c, layout.gpus, v),
+    }
+    tabs(c, v, &layout);
+    for (pane, rect, framed) in &layout.panes {
+        panel(c, v, &layout, (*pane, *rect, *framed));
+    }
+    if layout.life.height > 0 {
+        life::bottom(c, layout.life, v);
+    }
+    statusline::paint(c, v, &layout);
+    if matches!(ui.connection, crate::protocol::Connection::Stale { .. }) && ui.frozen.is_none() {
+        let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        c.over(body, R::Stale);
+    }
+    match &ui.overlay {
+        Some(Overlay::Help { scroll }) => help::paint(c, v, area, *scroll),
+        Some(Overlay::Confirm { job, button, .. }) => confirm::paint(c, v, area, *job, *button),
+        None => {}
+    }
+    canvas.finish()
+}
+
+fn too_small(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    let text = format!(
+        "overnight: {} run {} wait (30x6 needed, have {}x{})",
+        header::count(v, "RUN"),
+        header::count(v, "WAIT"),
+        area.width,
+        area.height
+    );
+    let columns = text.len().min(usize::from(area.width)) as u16;
+    let x = area.x + (area.width - columns) / 2;
+    let middle = Rect { x, y: area.y + area.height / 2, width: columns, height: 1 };
+    c.text(middle, 0, &text, R::Text);
+}
+
+/// The line between the header and the body in the layouts without boxes.
+fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
+    if layout.tabs.height == 0 {
+        return;
+    }
+    if let Some(opened) = &v.ui.opened {
+        let (title, word, role) = opened_title(v, opened);
+        let tabs = detail::tabs(opened);
+        c.rule(layout.tabs, 0, &[(&title, R::Title), (word, role)], &tabs);
+        return;
+    }
+    if v.ui.typing && layout.message != layout.keys {
+        c.rule(layout.tabs, 0, &[], &[(&statusline::counted(v), R::Title)]);
+        let line = Rect { x: layout.tabs.x + 3, width: layout.tabs.width.saturating_sub(20), ..layout.tabs };
+        statusline::filter(c, line, v);
+        return;
+    }
+    let names = header::screens(v, true);
+    let names: Vec<_> = names.iter().map(|(text, role)| (text.as_str(), *role)).collect();
+    let (text, role) = filtered(v);
+    c.rule(layout.tabs, 0, &names, &[(&text, role)]);
+}
+
+fn opened_title(v: &View<'_>, opened: &Opened) -> (String, &'static str, Role) {
+    let detail = v.ui.detail.as_ref().map(|detail| &detail.row).filter(|row| row.id == opened.job);
+    rows::find(v.snap, opened.job)
+        .or(detail)
+        .map_or_else(|| (format!("#{}", opened.job), "", R::Dim), detail::title)
+}
+
+/// Whose jobs, and which of them: never silently.
+fn filtered(v: &View<'_>) -> (String, Role) {
+    let who = if v.ui.mine { "mine" } else { "all users" };
+    if v.ui.filter.is_empty() {
+        (who.to_owned(), R::Dim)
+    } else {
+        (format!("{who}  /{}  {}", v.ui.filter.text.trim(), statusline::counted(v)), R::Input)
+    }
+}
+
+/// One pane: its box, if it has one, and what is in it.
+fn panel(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout, of: (Pane, Rect, bool)) {
+    let (pane, rect, framed) = of;
+    let alone = layout.panes.len() == 1;
+    let focus = alone || v.ui.focus == pane;
+    let area = if framed { boxed(c, v, pane, rect, focus && !alone) } else { rect };
+    let companion = rows::companion(v.ui).and_then(|job| rows::find(v.snap, job));
+    match pane {
+        _ if v.ui.opened.is_some() => {
+            if let Some(opened) = &v.ui.opened {
+                detail::paint(c, area, v, opened);
+            }
+        }
+        Pane::Queue => queue::paint(c, area, v, layout.kind, focus),
+        Pane::Gpus if alone => gpus::screen(c, area, v),
+        Pane::Gpus => gpus::list(c, area, v, focus),
+        Pane::Meter => meter::paint(c, area, v, v.ui.top(Pane::Meter)),
+        Pane::History => history::paint(c, area, v, focus),
+        Pane::Inbox => inbox::paint(c, area, v, focus),
+        Pane::Job => match companion {
+            Some(row) => life::summary(c, area, v, row, v.ui.top(Pane::Job)),
+            None => c.text(area, 0, "No job is selected.", R::Dim),
+        },
+        Pane::Log => match companion {
+            Some(row) => log::paint(c, area, v, row),
+            None => c.text(area, 0, "No job is selected.", R::Dim),
+        },
+    }
+}
+
+/// A pane's box with its title and foot.
+fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) -> Rect {
+    if let Some(opened) = &v.ui.opened {
+        let (title, word, role) = opened_title(v, opened);
+        let log = if opened.tab == Tab::Log { format!("  {}", log::title(v)) } else { String::new() };
+        return c.frame(
+            rect,
+            &[(&title, R::Title), (word, role), (&log, R::Dim)],
+            &detail::tabs(opened),
+            focus,
+        );
+    }
+    let meter = &v.snap.meter;
+    let (name, more, role) = match pane {
+        Pane::Queue | Pane::History => {
+            let name = if pane == Pane::Queue { "Queue" } else { "History" };
+            if v.ui.typing && (pane == layout::main_pane(v.ui)) {
+                let inner = c.frame(rect, &[], &[(&statusline::counted(v), R::Title)], focus);
+                let line = Rect { x: rect.x + 2, y: rect.y, width: rect.width.saturating_sub(4), height: 1 };
+                statusline::filter(c, line, v);
+                return inner;
+            }
+            let (text, role) = filtered(v);
+            (name.to_owned(), text, role)
+        }
+        Pane::Gpus => ("GPUs".to_owned(), format!("{}/{} held", meter.gpus_held, meter.gpus_total), R::Dim),
+        Pane::Meter => {
+            let today = text::hours(header::today_gpu_ms(v));
+            ("Meter".to_owned(), format!("{today} GPU-h today"), R::Dim)
+        }
+        Pane::Inbox => {
+            let bad = rows::refused(v.snap);
+            let text = if bad > 0 { format!("{bad} refused") } else { String::new() };
+            ("Inbox".to_owned(), text, R::ToastError)
+        }
+        Pane::Job => match rows::companion(v.ui).and_then(|job| rows::find(v.snap, job)) {
+            Some(row) => {
+                let (title, word, role) = detail::title(row);
+                return c.frame(rect, &[(&title, R::Title), (word, role)], &[], focus);
+            }
+            None => ("Job".to_owned(), String::new(), R::Dim),
+        },
+        Pane::Log => ("Log".to_owned(), log::title(v), R::Dim),
+    };
+    let foot = if pane == Pane::Queue { statusline::counted(v) } else { String::new() };
+    let foot: &[(&str, Role)] = if foot.is_empty() { &[] } else { &[(&foot, R::Dim)] };
+    c.frame(rect, &[(&name, R::Title), ("  ", R::Dim), (&more, role)], foot, focus)
+}

@@ -1,0 +1,145 @@
+//! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
+
+use super::feed::{Asked, FeedEvent, UiCommand};
+use super::fold::{fold, newly_done};
+use super::rows;
+use super::ui::{Level, Ui};
+use super::{log, pending};
+use crate::model::{JobId, Now, Span};
+use crate::protocol::{Connection, Reply, Snapshot};
+
+/// Takes in what arrived. Keys and hang-ups are the shell's and are not for here.
+pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> Vec<UiCommand> {
+    ui.now = now;
+    let mut out = Vec::new();
+    match event {
+        FeedEvent::Update(update) => {
+            let open = open_jobs(snap);
+            if fold(snap, *update).is_err() {
+                out.push(UiCommand::Refresh);
+            }
+            changed(ui, snap, &open, &mut out);
+        }
+        FeedEvent::Snapshot(snapshot) => {
+            let open = open_jobs(snap);
+            *snap = *snapshot;
+            changed(ui, snap, &open, &mut out);
+        }
+        FeedEvent::Detail(detail) => ui.detail = Some(detail),
+        FeedEvent::Reply { asked, reply } => answered(ui, asked, *reply),
+        FeedEvent::Connection(connection) => {
+            if let Connection::Lost { retry_in, .. } = &connection {
+                ui.retry_at = now.boottime_ms + retry_in.0;
+            }
+            ui.connection = connection;
+        }
+        FeedEvent::Log(window) => ui.log.window = *window,
+        FeedEvent::Input(_) | FeedEvent::Hangup => {}
+    }
+    out
+}
+
+fn open_jobs(snap: &Snapshot) -> Vec<JobId> {
+    snap.jobs.iter().map(|row| row.id).collect()
+}
+
+fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCommand>) {
+    ui.connection = Connection::Live;
+    ui.known = true;
+    if let Some((row, outcome)) = newly_done(was_open, snap) {
+        let text = format!("#{} {}: {outcome}", row.id, row.name);
+        let level = if outcome.is_success() { Level::Info } else { Level::Error };
+        // An error that nobody has read is not replaced by good news.
+        if level == Level::Error || ui.message.as_ref().is_none_or(|message| message.level < Level::Error) {
+            ui.say(level, text, Some(row.id));
+        }
+    }
+    out.extend(pending::settle(ui, snap));
+    rows::settle(ui, snap);
+}
+
+fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
+    let job = match asked {
+        Asked::Command(job) => job,
+        Asked::Subscription | Asked::Snapshot | Asked::Ping => None,
+        Asked::Detail(job) => Some(job),
+    };
+    if ui.known {
+        ui.connection = Connection::Live;
+    }
+    match reply {
+        Reply::Ok { message } => {
+            if let Some(job) = job {
+                pending::answered(ui, job);
+            }
+            if !message.is_empty() && matches!(asked, Asked::Command(_)) {
+                ui.say(Level::Info, message, None);
+            }
+        }
+        Reply::Submitted { jobs, .. } => {
+            let told: Vec<String> = jobs
+                .iter()
+                .filter_map(|job| {
+                    Some(format!(
+                        "#{} {}",
+                        job.id?,
+                        job.place.map_or_else(|| "starts".to_owned(), |p| format!("queued, place {p}"))
+                    ))
+                })
+                .collect();
+            ui.say(Level::Info, told.join("  "), jobs.first().and_then(|job| job.id));
+        }
+        Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
+            if let Some(job) = job {
+                ui.pending.remove(&job);
+            }
+            if !matches!(asked, Asked::Detail(_) | Asked::Ping | Asked::Subscription) {
+                ui.say(Level::Error, message, None);
+            }
+        }
+        Reply::Invalid { diagnostics } => {
+            let first = diagnostics.first().map_or_else(|| "refused".to_owned(), |d| d.message.clone());
+            ui.say(Level::Error, first, None);
+        }
+        Reply::Checked { .. }
+        | Reply::Snapshot(_)
+        | Reply::Jobs(_)
+        | Reply::Resolved { .. }
+        | Reply::Job(_)
+        | Reply::Gpus(_)
+        | Reply::Meter(_)
+        | Reply::MeterChecked { .. }
+        | Reply::Pong => {}
+    }
+}
+
+/// Time has passed: messages go, changes without an answer are given up, a countdown to the next try goes on.
+pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
+    ui.now = now;
+    if ui.message.as_ref().and_then(|message| message.until).is_some_and(|until| until <= now.boottime_ms) {
+        ui.message = None;
+    }
+    if let Connection::Lost { retry_in, .. } = &mut ui.connection {
+        *retry_in = Span(ui.retry_at.saturating_sub(now.boottime_ms));
+    }
+    pending::settle(ui, snap)
+}
+
+/// What the screen shows and the dashboard does not have: the log's file of the job beside, the opened job whole.
+pub(super) fn wants(ui: &mut Ui, snap: &Snapshot) -> (Option<super::LogWant>, Option<UiCommand>) {
+    let row = rows::companion(ui).and_then(|job| rows::find(snap, job));
+    if let Some(row) = row
+        && ui.log.path != row.log
+    {
+        let wrap = ui.log.wrap;
+        ui.log = super::LogView { path: row.log.clone(), wrap, ..super::LogView::default() };
+    }
+    let want = log::wanted(ui, snap);
+    let detail = ui.opened.as_ref().and_then(|opened| {
+        let have = ui.detail.as_ref().filter(|detail| detail.row.id == opened.job);
+        let newest = rows::find(snap, opened.job).map(|row| row.revision);
+        let stale = have.is_none_or(|have| newest.is_some_and(|newest| newest > have.row.revision));
+        stale.then_some(UiCommand::Detail(opened.job))
+    });
+    (want, detail)
+}

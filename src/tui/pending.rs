@@ -1,0 +1,192 @@
+//! Changes that were asked for and not confirmed yet: drawn at once, settled by the scheduler's next rows.
+//!
+//! At most one command a job is on its way; what is pressed meanwhile is put together and goes out when the first is
+//! confirmed, so that a held key costs a few round trips and not twenty. Pure.
+
+use super::ui::Ui;
+use super::{UiCommand, rows};
+use crate::model::{Generation, JobId, JobState, Now, Priority, Span};
+use crate::protocol::{Command, JobRow, Place, Snapshot};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// One change of one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Its priority.
+    Priority(Priority),
+    /// Its place in line.
+    Move(Place),
+    /// Paused or not.
+    Pause(bool),
+    /// Cancelled.
+    Cancel {
+        /// The undo window.
+        undo: Span,
+        /// Killed at once.
+        now: bool,
+    },
+}
+
+/// What is asked of one job. The front of the line is on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    sent: Generation,
+    until_ms: u64,
+    line: VecDeque<Change>,
+}
+
+/// Something `u` takes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undoable {
+    /// Of which job.
+    pub job: JobId,
+    /// What takes it back; empty for a cancel, which the scheduler undoes.
+    pub changes: Vec<Change>,
+}
+
+/// Without an answer a change is given up after this.
+const PATIENCE_MS: u64 = 5_000;
+/// After an answer the row follows at once, unless nothing changed.
+const SETTLE_MS: u64 = 700;
+
+impl Pending {
+    /// The priority that is asked for.
+    pub fn priority(&self) -> Option<Priority> {
+        self.line.iter().rev().find_map(|change| match change {
+            Change::Priority(priority) => Some(*priority),
+            Change::Move(_) | Change::Pause(_) | Change::Cancel { .. } => None,
+        })
+    }
+
+    fn moves(&self) -> impl Iterator<Item = Place> {
+        self.line.iter().filter_map(|change| match change {
+            Change::Move(place) => Some(*place),
+            Change::Priority(_) | Change::Pause(_) | Change::Cancel { .. } => None,
+        })
+    }
+}
+
+impl Change {
+    fn command(self, job: JobId, generation: Generation) -> Command {
+        match self {
+            Self::Priority(priority) => Command::SetPriority { job, generation, priority },
+            Self::Move(to) => Command::Move { job, generation, to },
+            Self::Pause(true) => Command::Pause { job, generation },
+            Self::Pause(false) => Command::Resume { job, generation },
+            Self::Cancel { undo, now } => Command::Cancel { job, generation, undo, now },
+        }
+    }
+}
+
+/// Asks for changes of a job; returns what goes out now.
+pub(super) fn ask(ui: &mut Ui, row: &JobRow, changes: &[Change]) -> Vec<UiCommand> {
+    let until_ms = ui.now.boottime_ms + PATIENCE_MS;
+    if let Some(pending) = ui.pending.get_mut(&row.id) {
+        for change in changes {
+            // A newer priority replaces one that has not gone out.
+            let waiting = pending.line.len() > 1;
+            match (change, pending.line.back_mut()) {
+                (Change::Priority(_), Some(last @ Change::Priority(_))) if waiting => *last = *change,
+                _ => pending.line.push_back(*change),
+            }
+        }
+        return Vec::new();
+    }
+    let Some(first) = changes.first() else { return Vec::new() };
+    let line = changes.iter().copied().collect();
+    ui.pending.insert(row.id, Pending { sent: row.generation, until_ms, line });
+    vec![UiCommand::Send { job: Some(row.id), command: first.command(row.id, row.generation) }]
+}
+
+/// Drops what the new rows confirm and sends what waited for it.
+pub(super) fn settle(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
+    let mut out = Vec::new();
+    let now = ui.now.boottime_ms;
+    ui.pending.retain(|job, pending| {
+        let Some(row) = rows::find(snap, *job) else { return false };
+        let confirmed = row.generation != pending.sent;
+        if !confirmed && now < pending.until_ms {
+            return true;
+        }
+        pending.line.pop_front();
+        pending.sent = row.generation;
+        pending.until_ms = now + PATIENCE_MS;
+        if let Some(next) = pending.line.front() {
+            out.push(UiCommand::Send { job: Some(*job), command: next.command(*job, row.generation) });
+        }
+        !pending.line.is_empty()
+    });
+    out
+}
+
+/// The scheduler has answered: the row follows soon, or nothing changed.
+pub(super) fn answered(ui: &mut Ui, job: JobId) {
+    let soon = ui.now.boottime_ms + SETTLE_MS;
+    if let Some(pending) = ui.pending.get_mut(&job) {
+        pending.until_ms = pending.until_ms.min(soon);
+    }
+}
+
+/// When the next change is given up.
+pub(super) fn deadline(ui: &Ui) -> Option<u64> {
+    ui.pending.values().map(|pending| pending.until_ms).min()
+}
+
+/// The jobs of the line in the order they will have if everything asked for is granted.
+pub(super) fn reorder(ui: &Ui, jobs: &mut Vec<Arc<JobRow>>) {
+    for (job, pending) in &ui.pending {
+        let Some(from) = jobs.iter().position(|row| row.id == *job) else { continue };
+        if !waits(&jobs[from]) {
+            continue;
+        }
+        if let Some(priority) = pending.priority() {
+            let mut row = (*jobs.remove(from)).clone();
+            row.priority = priority;
+            let behind = |other: &Arc<JobRow>| {
+                !waits(other) && other.paused_by.is_none() || waits(other) && other.priority >= priority
+            };
+            let to = jobs.iter().rposition(behind).map_or(0, |at| at + 1);
+            jobs.insert(to, Arc::new(row));
+        }
+        for place in pending.moves() {
+            shift(jobs, *job, place);
+        }
+    }
+}
+
+/// The places in line of a job's owner at the job's priority, and which of them is the job's.
+pub(super) fn group(jobs: &[Arc<JobRow>], job: JobId) -> Option<(Vec<usize>, usize)> {
+    let row = jobs.iter().find(|row| row.id == job)?;
+    let alike =
+        |other: &Arc<JobRow>| waits(other) && other.user == row.user && other.priority == row.priority;
+    let places: Vec<usize> = (0..jobs.len()).filter(|at| alike(&jobs[*at])).collect();
+    let own = places.iter().position(|at| jobs[*at].id == job)?;
+    Some((places, own))
+}
+
+fn shift(jobs: &mut [Arc<JobRow>], job: JobId, place: Place) {
+    let Some((places, own)) = group(jobs, job) else { return };
+    let target = match place {
+        Place::Top => 0,
+        Place::Bottom => places.len() - 1,
+        Place::Up => own.saturating_sub(1),
+        Place::Down => (own + 1).min(places.len() - 1),
+    };
+    let mut at = own;
+    while at != target {
+        let next = if target < at { at - 1 } else { at + 1 };
+        jobs.swap(places[at], places[next]);
+        at = next;
+    }
+}
+
+/// Waits in line: not paused, not under way.
+pub(super) fn waits(row: &JobRow) -> bool {
+    row.state == JobState::Queued && row.paused_by.is_none()
+}
+
+/// Whether a cancel of this job can still be undone.
+pub(super) fn undoable(row: &JobRow, now: &Now) -> bool {
+    row.state != JobState::Done && row.cancel_at.is_some_and(|at| at > now.wall_ms)
+}

@@ -1,0 +1,141 @@
+//! Which rows the lists show, in which order, and which of them is under the cursor. Pure.
+
+use super::layout::{Pane, main_pane, plan};
+use super::pending;
+use super::ui::{Screen, Ui};
+use crate::model::JobId;
+use crate::protocol::{InboxState, JobRow, Snapshot};
+use ratatui::layout::Rect;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+impl Ui {
+    /// What is on the screen: the picture that was frozen, or the newest one.
+    pub fn shown<'a>(&'a self, snap: &'a Snapshot) -> &'a Snapshot {
+        self.frozen.as_ref().map_or(snap, |(_, frozen)| frozen)
+    }
+}
+
+/// A job, wherever it is.
+pub(super) fn find(snap: &Snapshot, job: JobId) -> Option<&JobRow> {
+    snap.jobs.iter().chain(&snap.history).find(|row| row.id == job).map(|row| &**row)
+}
+
+/// The rows of the queue, pending moves applied.
+pub(super) fn queue(ui: &Ui, snap: &Snapshot) -> Vec<Arc<JobRow>> {
+    let mut jobs: Vec<Arc<JobRow>> = snap.jobs.clone();
+    pending::reorder(ui, &mut jobs);
+    jobs.retain(|row| passes(ui, snap, row));
+    jobs
+}
+
+/// The rows of the history.
+pub(super) fn history<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
+    snap.history.iter().map(|row| &**row).filter(|row| passes(ui, snap, row)).collect()
+}
+
+fn passes(ui: &Ui, snap: &Snapshot, row: &JobRow) -> bool {
+    (!ui.mine || row.user == ui.me(snap)) && ui.filter.matches(row)
+}
+
+/// How many files of the inbox are refused.
+pub(super) fn refused(snap: &Snapshot) -> usize {
+    snap.inbox.iter().filter(|row| matches!(row.state, InboxState::Refused { .. })).count()
+}
+
+/// The job that keys are about.
+pub(super) fn selected(ui: &Ui, snap: &Snapshot) -> Option<JobId> {
+    if let Some(opened) = &ui.opened {
+        return Some(opened.job);
+    }
+    match (ui.screen, ui.focus) {
+        (Screen::Gpus, _) | (_, Pane::Gpus) => {
+            let gpu = ui.gpu.as_ref()?;
+            snap.gpus.iter().find(|row| row.uuid == *gpu)?.jobs.first().copied()
+        }
+        (Screen::History, _) | (_, Pane::History) => ui.history_job,
+        (Screen::Inbox, _) | (_, Pane::Inbox) => {
+            let file = snap.inbox.iter().find(|row| Some(&row.name) == ui.file.as_ref())?;
+            match &file.state {
+                InboxState::Accepted { jobs, .. } => jobs.first().copied(),
+                InboxState::Waiting { .. } | InboxState::Refused { .. } => None,
+            }
+        }
+        (Screen::Meter, _) => None,
+        (Screen::Queue, _) => ui.queue_job,
+    }
+}
+
+/// The job that the life line, the job pane and the log pane show: the queue's, whatever has the focus.
+pub(super) fn companion(ui: &Ui) -> Option<JobId> {
+    ui.opened.as_ref().map_or(ui.queue_job, |opened| Some(opened.job))
+}
+
+/// The number of rows of a list, and the one under the cursor.
+pub(super) fn cursor(ui: &Ui, snap: &Snapshot, pane: Pane) -> (usize, Option<usize>) {
+    match pane {
+        Pane::Queue => {
+            let rows = queue(ui, snap);
+            (rows.len(), ui.queue_job.and_then(|job| rows.iter().position(|row| row.id == job)))
+        }
+        Pane::History => {
+            let rows = history(ui, snap);
+            (rows.len(), ui.history_job.and_then(|job| rows.iter().position(|row| row.id == job)))
+        }
+        Pane::Gpus => {
+            let at = ui.gpu.as_ref().and_then(|gpu| snap.gpus.iter().position(|row| row.uuid == *gpu));
+            (snap.gpus.len(), at)
+        }
+        Pane::Inbox => {
+            let at = ui.file.as_ref().and_then(|file| snap.inbox.iter().position(|row| row.name == *file));
+            (snap.inbox.len(), at)
+        }
+        Pane::Meter | Pane::Job | Pane::Log => (0, None),
+    }
+}
+
+/// Puts the cursor of a list on a row.
+pub(super) fn select(ui: &mut Ui, snap: &Snapshot, pane: Pane, row: usize) {
+    match pane {
+        Pane::Queue => ui.queue_job = queue(ui, snap).get(row).map(|row| row.id),
+        Pane::History => ui.history_job = history(ui, snap).get(row).map(|row| row.id),
+        Pane::Gpus => ui.gpu = snap.gpus.get(row).map(|row| row.uuid.clone()),
+        Pane::Inbox => ui.file = snap.inbox.get(row).map(|row| row.name.clone()),
+        Pane::Meter | Pane::Job | Pane::Log => {}
+    }
+    ui.at.insert(pane, row);
+}
+
+/// Makes the selection mean something after rows or the size have changed: a cursor whose row is gone stays at its
+/// place, and it is always on the screen.
+pub fn settle(ui: &mut Ui, snap: &Snapshot) {
+    let snap: Cow<'_, Snapshot> = match &ui.frozen {
+        Some((_, frozen)) => Cow::Owned((**frozen).clone()),
+        None => Cow::Borrowed(snap),
+    };
+    let layout = plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, &snap);
+    let order = layout.order();
+    if !order.contains(&ui.focus) {
+        ui.focus = main_pane(ui);
+    }
+    for pane in [Pane::Queue, Pane::History, Pane::Gpus, Pane::Inbox] {
+        let (count, at) = cursor(ui, &snap, pane);
+        let at = at.unwrap_or_else(|| ui.at.get(&pane).copied().unwrap_or(0).min(count.saturating_sub(1)));
+        select(ui, &snap, pane, at);
+        let top = scrolled(ui.top(pane), at, layout.rows(pane), count);
+        ui.tops.insert(pane, top);
+    }
+}
+
+/// The first row shown so that `at` is among the `height` rows shown.
+pub(super) fn scrolled(top: usize, at: usize, height: usize, count: usize) -> usize {
+    let height = height.max(1);
+    let top = top.min(count.saturating_sub(height));
+    if at < top {
+        at
+    } else if at >= top + height {
+        at + 1 - height
+    } else {
+        top
+    }
+}

@@ -1,0 +1,222 @@
+//! Cells to bytes: what differs from the screen, in one write inside a synchronised update. Nothing where nothing differs.
+//!
+//! It writes colours itself: under `NO_COLOR` crossterm would reset bold and reverse with every colour, and ratatui's
+//! terminal sends 25 bytes for a frame without changes.
+
+use super::theme::Theme;
+use super::ui::Ui;
+use crate::protocol::Snapshot;
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
+use std::io::{self, Write};
+
+/// Collects a frame and hands it on in one write.
+#[derive(Debug)]
+pub struct Output<W> {
+    frame: Vec<u8>,
+    out: W,
+}
+
+/// Enough for a whole screen at 200 columns.
+const FRAME_BYTES: usize = 64 * 1024;
+const SYNC_BEGIN: &[u8] = b"\x1b[?2026h";
+const SYNC_END: &[u8] = b"\x1b[?2026l";
+
+impl<W: Write> Output<W> {
+    /// Around a terminal, or a test's collector.
+    pub fn new(out: W) -> Self {
+        Self { frame: Vec::with_capacity(FRAME_BYTES), out }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.frame.extend_from_slice(text.as_bytes());
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let sent = self.out.write_all(&self.frame).and_then(|()| self.out.flush());
+        self.frame.clear();
+        sent
+    }
+}
+
+/// The screen as it is and as it will be.
+#[derive(Debug)]
+pub struct Screenful<W> {
+    output: Output<W>,
+    shown: Buffer,
+    next: Buffer,
+    cursor: Option<(u16, u16, bool)>,
+    /// Nothing is known of what is on the terminal.
+    blank: bool,
+}
+
+impl<W: Write> Screenful<W> {
+    /// A screen of which nothing is known.
+    pub fn new(out: W, (width, height): (u16, u16)) -> Self {
+        let area = Rect::new(0, 0, width, height);
+        Self {
+            output: Output::new(out),
+            shown: Buffer::empty(area),
+            next: Buffer::empty(area),
+            cursor: None,
+            blank: true,
+        }
+    }
+
+    /// A new size: everything is drawn again.
+    pub fn resize(&mut self, (width, height): (u16, u16)) {
+        let area = Rect::new(0, 0, width, height);
+        self.next = Buffer::empty(area);
+        self.repaint();
+    }
+
+    /// Everything is drawn again.
+    pub fn repaint(&mut self) {
+        self.shown = Buffer::empty(*self.next.area());
+        self.blank = true;
+    }
+
+    /// Where the bytes went.
+    pub const fn out(&self) -> &W {
+        &self.output.out
+    }
+
+    /// Draws; returns whether anything was written.
+    pub fn draw(&mut self, ui: &Ui, snap: &Snapshot, theme: &Theme) -> io::Result<bool> {
+        self.next.reset();
+        let cursor = super::paint(&mut self.next, ui, snap, theme);
+        let changes = self.shown.diff(&self.next);
+        if changes.is_empty() && !self.blank && cursor == self.cursor {
+            return Ok(false);
+        }
+        self.output.frame.extend_from_slice(SYNC_BEGIN);
+        if self.blank {
+            self.output.push("\x1b[0m\x1b[2J");
+        }
+        encode(&mut self.output, &changes);
+        place(&mut self.output, cursor, self.cursor, self.blank);
+        self.output.frame.extend_from_slice(SYNC_END);
+        let sent = self.output.send();
+        std::mem::swap(&mut self.shown, &mut self.next);
+        self.cursor = cursor;
+        self.blank = false;
+        sent.map(|()| true)
+    }
+}
+
+/// The terminal's cursor: parked on the selected row for screen readers, shown in inputs.
+fn place<W: Write>(
+    out: &mut Output<W>,
+    cursor: Option<(u16, u16, bool)>,
+    before: Option<(u16, u16, bool)>,
+    blank: bool,
+) {
+    let shows = cursor.is_some_and(|(_, _, shows)| shows);
+    let showed = before.is_some_and(|(_, _, shows)| shows);
+    if let Some((x, y, _)) = cursor {
+        out.push(&format!("\x1b[{};{}H", y + 1, x + 1));
+    }
+    if shows && (!showed || blank) {
+        out.push("\x1b[?25h");
+    } else if !shows && (showed || blank) {
+        out.push("\x1b[?25l");
+    }
+}
+
+/// A look that a terminal can be set to.
+#[derive(PartialEq, Eq, Clone, Copy)]
+struct Look {
+    fg: Color,
+    bg: Color,
+    modifier: Modifier,
+}
+
+impl Look {
+    const PLAIN: Self = Self { fg: Color::Reset, bg: Color::Reset, modifier: Modifier::empty() };
+
+    const fn of(cell: &Cell) -> Self {
+        Self { fg: cell.fg, bg: cell.bg, modifier: cell.modifier }
+    }
+}
+
+fn encode<W: Write>(out: &mut Output<W>, changes: &[(u16, u16, &Cell)]) {
+    let mut look = Look::PLAIN;
+    let mut at: Option<(u16, u16)> = None;
+    for (x, y, cell) in changes {
+        match at {
+            Some((_, row)) if row != *y => out.push(&format!("\x1b[{};{}H", y + 1, x + 1)),
+            Some((column, _)) if column == *x => {}
+            Some((column, _)) if column < *x => out.push(&format!("\x1b[{}C", x - column)),
+            _ => out.push(&format!("\x1b[{};{}H", y + 1, x + 1)),
+        }
+        let wanted = Look::of(cell);
+        if wanted != look {
+            switch(out, look, wanted);
+            look = wanted;
+        }
+        out.push(cell.symbol());
+        let columns = super::text::width(cell.symbol()).max(1) as u16;
+        at = Some((x + columns, *y));
+    }
+    if look != Look::PLAIN {
+        out.push("\x1b[0m");
+    }
+}
+
+/// From one look to another in as few bytes as is simple.
+fn switch<W: Write>(out: &mut Output<W>, from: Look, to: Look) {
+    let mut codes: Vec<String> = Vec::new();
+    let keeps = to.modifier.contains(from.modifier)
+        && (to.fg != Color::Reset || from.fg == Color::Reset)
+        && (to.bg != Color::Reset || from.bg == Color::Reset);
+    let from = if keeps { from } else { Look::PLAIN };
+    if !keeps {
+        codes.push(String::new());
+    }
+    for (modifier, code) in [
+        (Modifier::BOLD, 1),
+        (Modifier::DIM, 2),
+        (Modifier::ITALIC, 3),
+        (Modifier::UNDERLINED, 4),
+        (Modifier::REVERSED, 7),
+        (Modifier::CROSSED_OUT, 9),
+    ] {
+        if to.modifier.contains(modifier) && !from.modifier.contains(modifier) {
+            codes.push(code.to_string());
+        }
+    }
+    if to.fg != from.fg {
+        codes.push(colour(to.fg, 30));
+    }
+    if to.bg != from.bg {
+        codes.push(colour(to.bg, 40));
+    }
+    out.push(&format!("\x1b[{}m", codes.join(";")));
+}
+
+fn colour(colour: Color, base: u8) -> String {
+    let plain = |at: u8| (base + at).to_string();
+    let light = |at: u8| (base + 60 + at).to_string();
+    match colour {
+        Color::Reset => plain(9),
+        Color::Black => plain(0),
+        Color::Red => plain(1),
+        Color::Green => plain(2),
+        Color::Yellow => plain(3),
+        Color::Blue => plain(4),
+        Color::Magenta => plain(5),
+        Color::Cyan => plain(6),
+        Color::Gray => plain(7),
+        Color::DarkGray => light(0),
+        Color::LightRed => light(1),
+        Color::LightGreen => light(2),
+        Color::LightYellow => light(3),
+        Color::LightBlue => light(4),
+        Color::LightMagenta => light(5),
+        Color::LightCyan => light(6),
+        Color::White => light(7),
+        Color::Indexed(index) => format!("{};5;{index}", base + 8),
+        Color::Rgb(r, g, b) => format!("{};2;{r};{g};{b}", base + 8),
+    }
+}

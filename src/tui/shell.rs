@@ -1,0 +1,344 @@
+//! The loop of the dashboard: what arrives is taken in, then at most one frame is drawn. The only place that reads the clock.
+
+use super::deadline::next_deadline;
+use super::feed::{Connector, FeedEvent, Link, UiCommand};
+use super::keymap::{Action, action};
+use super::logfeed::{LogMessage, LogReader, LogWant};
+use super::options::Options;
+use super::screen::Screenful;
+use super::terminal::{self, Guard, Tty};
+use super::theme::{self, Theme};
+use super::ui::{Level, Ui};
+use super::{news, update};
+use crate::clock;
+use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
+use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
+use crossterm::event::Event;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use thiserror::Error;
+
+/// How the dashboard ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The person left.
+    Quit,
+    /// The terminal went away.
+    Hangup,
+}
+
+/// Why there is no dashboard, or no more.
+#[derive(Debug, Error)]
+pub enum TuiError {
+    /// The terminal cannot be used.
+    #[error("the terminal cannot be {doing}")]
+    Terminal {
+        /// What was tried.
+        doing: &'static str,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A thread cannot be started.
+    #[error("the thread that {doing} cannot be started")]
+    Thread {
+        /// What it does.
+        doing: &'static str,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another thread of the dashboard has failed and said why.
+    #[error("a part of the dashboard has failed; jobs go on")]
+    Failed,
+}
+
+/// A frame is drawn no sooner after the last one, unless a key was pressed.
+const FRAME_MS: [u64; 2] = [100, 250];
+/// Running times move this often.
+const TICK_MS: [u64; 2] = [1_000, 2_000];
+/// Silence while jobs run is asked about after this.
+const QUIET_MS: u64 = 5_000;
+/// Without an answer the picture is old after this.
+const PATIENCE_MS: u64 = 3_000;
+/// Events taken in before a frame is drawn.
+const BATCH: usize = 1_000;
+
+/// Runs the dashboard until the person leaves or the terminal goes.
+pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit, TuiError> {
+    let (events, arrives) = channel();
+    let (commands, asked) = channel();
+    let (wants, wanted) = channel();
+    let remote = usize::from(options.remote);
+    terminal::restore_on_panic();
+    let guard = Guard::take().map_err(|source| TuiError::Terminal { doing: "taken", source })?;
+    terminal::start(&events).map_err(|source| TuiError::Thread { doing: "watches the terminal", source })?;
+    let reader = LogReader {
+        wants: wanted,
+        wake: wants.clone(),
+        events: events.clone(),
+        pause: Duration::from_millis(FRAME_MS[remote].max(250) * (1 + remote as u64)),
+    };
+    std::thread::Builder::new()
+        .name("log".into())
+        .spawn(|| reader.run())
+        .map_err(|source| TuiError::Thread { doing: "reads logs", source })?;
+    Link { connector: Box::new(connector), events, commands: asked, every: Span(FRAME_MS[remote]) }
+        .start()
+        .map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
+    let mut shell = Shell::new(options, commands, wants);
+    let ended = shell.run(&arrives);
+    drop(guard);
+    ended
+}
+
+/// A snapshot of nothing, until the first one arrives.
+fn nothing() -> Snapshot {
+    Snapshot {
+        revision: Revision(0),
+        at: Now { boot: BootId(0), boottime_ms: 0, wall_ms: 0 },
+        scheduler: SchedulerInfo::default(),
+        jobs: Vec::new(),
+        history: Vec::new(),
+        gpus: Vec::new(),
+        meter: MeterSummary::default(),
+        inbox: Vec::new(),
+        notices: Vec::new(),
+    }
+}
+
+struct Shell {
+    ui: Ui,
+    snap: Snapshot,
+    theme: Theme,
+    screen: Screenful<Tty>,
+    commands: Sender<UiCommand>,
+    wants: Sender<LogMessage>,
+    /// 1 if the terminal is at the other end of a network.
+    remote: usize,
+    want: Option<LogWant>,
+    /// The opened job and the revision of its row when it was last asked for.
+    detail_asked: Option<(JobId, Option<Revision>)>,
+    dirty: bool,
+    /// A key was pressed: its frame does not wait.
+    pressed: bool,
+    drawn_ms: u64,
+    heard_ms: u64,
+    /// Since when an answer is awaited.
+    waiting_ms: Option<u64>,
+}
+
+/// What the loop does next.
+enum Next {
+    Go,
+    End(Exit),
+}
+
+impl Shell {
+    fn new(options: Options, commands: Sender<UiCommand>, wants: Sender<LogMessage>) -> Self {
+        let now = clock::now();
+        let mut ui = Ui::new(now, options.tz, options.glyphs);
+        ui.me = options.me;
+        ui.size = terminal::size();
+        let theme = theme::load(&options.theme, options.theme_dir.as_deref(), options.depth);
+        let theme = theme.unwrap_or_else(|error| {
+            ui.say(Level::Error, error.to_string(), None);
+            Theme::auto(options.depth)
+        });
+        if let Some(warning) = theme.warnings.first() {
+            ui.say(Level::Warning, warning.clone(), None);
+        }
+        ui.theme.clone_from(&theme.name);
+        Self {
+            screen: Screenful::new(Tty, ui.size),
+            ui,
+            snap: nothing(),
+            theme,
+            commands,
+            wants,
+            remote: usize::from(options.remote),
+            want: None,
+            detail_asked: None,
+            dirty: true,
+            pressed: true,
+            drawn_ms: 0,
+            heard_ms: now.boottime_ms,
+            waiting_ms: None,
+        }
+    }
+
+    fn run(&mut self, arrives: &Receiver<FeedEvent>) -> Result<Exit, TuiError> {
+        loop {
+            self.frame()?;
+            let event = match self.pause() {
+                None => arrives.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(ms) => arrives.recv_timeout(Duration::from_millis(ms)),
+            };
+            let now = clock::now();
+            match event {
+                Ok(event) => {
+                    let mut next = Some(event);
+                    let mut taken = 0;
+                    while let Some(event) = next {
+                        if let Next::End(exit) = self.take(event, now)? {
+                            return Ok(exit);
+                        }
+                        taken += 1;
+                        next = if taken < BATCH { arrives.try_recv().ok() } else { None };
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(TuiError::Failed),
+            }
+            let settled = news::tick(&mut self.ui, &self.snap, now);
+            self.dirty = true;
+            if let Next::End(exit) = self.obey(settled)? {
+                return Ok(exit);
+            }
+            self.listen(now);
+            self.ask();
+        }
+    }
+
+    /// Draws if something may have changed and the last frame is long enough ago.
+    fn frame(&mut self) -> Result<(), TuiError> {
+        if !terminal::taken() {
+            return Err(TuiError::Failed);
+        }
+        let now_ms = clock::monotonic().0;
+        let due = self.pressed || now_ms >= self.drawn_ms + FRAME_MS[self.remote];
+        if !self.dirty || !due {
+            return Ok(());
+        }
+        let drawn = self.screen.draw(&self.ui, &self.snap, &self.theme);
+        let drawn = drawn.map_err(|source| TuiError::Terminal { doing: "written to", source })?;
+        if drawn {
+            self.drawn_ms = now_ms;
+        }
+        (self.dirty, self.pressed) = (false, false);
+        Ok(())
+    }
+
+    /// How long nothing has to be done if nothing arrives.
+    fn pause(&self) -> Option<u64> {
+        let now = clock::now();
+        if self.dirty {
+            let since = clock::monotonic().0.saturating_sub(self.drawn_ms);
+            return Some(FRAME_MS[self.remote].saturating_sub(since));
+        }
+        let visible = next_deadline(&self.ui, &self.snap, &now, TICK_MS[self.remote]);
+        let asks = match (self.waiting_ms, self.runs()) {
+            (Some(since), _) if !self.stale() => Some(since + PATIENCE_MS),
+            (None, true) => Some(self.heard_ms + QUIET_MS),
+            (Some(_) | None, _) => None,
+        };
+        let asks = asks.map(|at| at.saturating_sub(now.boottime_ms).max(1));
+        [visible, asks].into_iter().flatten().min()
+    }
+
+    fn runs(&self) -> bool {
+        self.snap.jobs.iter().any(|row| row.state != Cursor::Queued)
+    }
+
+    const fn stale(&self) -> bool {
+        matches!(self.ui.connection, Connection::Stale { .. } | Connection::Lost { .. })
+    }
+
+    /// Takes in one event.
+    fn take(&mut self, event: FeedEvent, now: Now) -> Result<Next, TuiError> {
+        let out = match event {
+            FeedEvent::Hangup => return Ok(Next::End(Exit::Hangup)),
+            FeedEvent::Input(event) => self.input(event, now),
+            event => {
+                if !matches!(event, FeedEvent::Log(_)) {
+                    self.heard_ms = now.boottime_ms;
+                    self.waiting_ms = None;
+                }
+                let lost = matches!(event, FeedEvent::Connection(_));
+                let out = news::receive(&mut self.ui, &mut self.snap, event, now);
+                if lost {
+                    self.detail_asked = None;
+                }
+                out
+            }
+        };
+        self.obey(out)
+    }
+
+    fn input(&mut self, event: Event, now: Now) -> Vec<UiCommand> {
+        let action = match event {
+            Event::Resize(width, height) => {
+                self.ui.size = (width.max(1), height.max(1));
+                self.screen.resize(self.ui.size);
+                super::settle(&mut self.ui, &self.snap);
+                self.pressed = true;
+                return Vec::new();
+            }
+            Event::Key(key) => action(update::mode(&self.ui), self.ui.prefix, key),
+            Event::Paste(text) => Some(Action::Paste(text)),
+            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+        };
+        let Some(action) = action else { return Vec::new() };
+        self.pressed = true;
+        update::update(&mut self.ui, action, &self.snap, now)
+    }
+
+    /// Does what the view wants done.
+    fn obey(&mut self, wanted: Vec<UiCommand>) -> Result<Next, TuiError> {
+        for command in wanted {
+            match command {
+                UiCommand::Quit => return Ok(Next::End(Exit::Quit)),
+                UiCommand::Repaint => self.screen.repaint(),
+                UiCommand::Suspend => {
+                    terminal::suspend()
+                        .map_err(|source| TuiError::Terminal { doing: "taken back", source })?;
+                    self.ui.size = terminal::size();
+                    self.screen.resize(self.ui.size);
+                }
+                command @ (UiCommand::Send { .. }
+                | UiCommand::Detail(_)
+                | UiCommand::Refresh
+                | UiCommand::Ping) => {
+                    let now_ms = self.ui.now.boottime_ms;
+                    self.waiting_ms.get_or_insert(now_ms);
+                    self.commands.send(command).map_err(|_| TuiError::Failed)?;
+                }
+            }
+        }
+        Ok(Next::Go)
+    }
+
+    /// Notices that the scheduler has gone quiet.
+    fn listen(&mut self, now: Now) {
+        let quiet = now.boottime_ms.saturating_sub(self.heard_ms);
+        let lost = matches!(self.ui.connection, Connection::Lost { .. });
+        match self.waiting_ms {
+            Some(since) if !lost && now.boottime_ms >= since + PATIENCE_MS => {
+                self.ui.connection = Connection::Stale { age: Span(quiet) };
+            }
+            None if self.runs() && !lost && quiet >= QUIET_MS => {
+                self.waiting_ms = Some(now.boottime_ms);
+                // The thread is gone only if the dashboard ends.
+                let _ended = self.commands.send(UiCommand::Ping);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// Asks for what the screen shows and the dashboard does not have.
+    fn ask(&mut self) {
+        let (want, detail) = news::wants(&mut self.ui, &self.snap);
+        if want != self.want {
+            self.want.clone_from(&want);
+            // The thread is gone only if the dashboard ends.
+            let _ended = self.wants.send(LogMessage::Want(want));
+        }
+        if let Some(command @ UiCommand::Detail(job)) = detail {
+            let revision = super::rows::find(&self.snap, job).map(|row| row.revision);
+            if self.detail_asked != Some((job, revision)) && self.ui.connected() {
+                self.detail_asked = Some((job, revision));
+                let _ended = self.commands.send(command);
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The last two lines: what just happened or what an operator must know, and the keys that work here.
+
+use super::canvas::Canvas;
+use super::keymap::{Mode, bindings};
+use super::layout::Layout;
+use super::text::{between, cut, width};
+use super::theme::Role;
+use super::ui::{Level, Message};
+use super::{View, acts, pending, rows, update};
+use crate::protocol::{Connection, NoticeLevel};
+use ratatui::layout::Rect;
+
+/// What the message row says: text, role, and what can be done about it.
+fn message(v: &View<'_>) -> Option<(String, Role, &'static str)> {
+    if let Some(Message { level, text, armed, .. }) = &v.ui.message {
+        let (mark, role) = match level {
+            Level::Info => ("", Role::ToastInfo),
+            Level::Warning => ("! ", Role::ToastWarn),
+            Level::Error => ("! ", Role::ToastError),
+        };
+        let tail = match (level, armed) {
+            (Level::Error, true) => "Enter: open   Esc: clear",
+            (Level::Error, false) => "Esc: clear",
+            (_, true) => "Enter: open",
+            (_, false) => "",
+        };
+        return Some((format!("{mark}{text}"), role, tail));
+    }
+    if let Connection::Lost { why, .. } = &v.ui.connection
+        && v.ui.known
+    {
+        return Some((format!("! {why}"), Role::ToastError, ""));
+    }
+    let mut closing = v.snap.jobs.iter().filter(|row| pending::undoable(row, &v.now));
+    if let Some(row) = closing.next() {
+        let left = between(v.now.wall_ms, row.cancel_at.unwrap_or(0)).0.div_ceil(1000);
+        let more = closing.count();
+        let more = if more > 0 { format!(" (+{more} more)") } else { String::new() };
+        return Some((format!("cancelling #{} in {left} s{more}", row.id), Role::Stop, "u undo"));
+    }
+    let notice = v.snap.notices.first()?;
+    let more =
+        if v.snap.notices.len() > 1 { format!(" (+{})", v.snap.notices.len() - 1) } else { String::new() };
+    let (mark, role) = match notice.level {
+        NoticeLevel::Info => ("", Role::ToastInfo),
+        NoticeLevel::Warning => ("! ", Role::ToastWarn),
+        NoticeLevel::Error => ("! ", Role::ToastError),
+    };
+    Some((format!("{mark}{}{more}", notice.text), role, ""))
+}
+
+/// The message row and the key line; where they share a row, the message has it.
+pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
+    let shared = layout.message == layout.keys;
+    let message = message(v);
+    if v.ui.typing && (shared || layout.keys.height == 0) {
+        filter(c, layout.message, v);
+        return;
+    }
+    if layout.keys.height > 0 && !(shared && message.is_some()) {
+        keys(c, layout.keys, v);
+    }
+    let Some((text, role, tail)) = message else { return };
+    let area = layout.message;
+    if area.height == 0 {
+        return;
+    }
+    let room = usize::from(area.width);
+    let tail_columns = if tail.is_empty() || room < 40 { 0 } else { width(tail) + 2 };
+    let text = cut(&text, room.saturating_sub(tail_columns));
+    c.text(area, 0, text, role);
+    if tail_columns > 0 {
+        c.pieces_right(area, 0, &[(tail, Role::Dim)]);
+    }
+}
+
+/// The filter as it is typed, with the terminal's cursor in it.
+pub(super) fn filter(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    let x = c.pieces(area, 0, &[("/", Role::KeyHint), (&v.ui.filter.text, Role::Input)]);
+    c.cursor = Some((x.min(area.right().saturating_sub(1)), area.y, true));
+}
+
+/// `3/11` where something is hidden.
+pub(super) fn counted(v: &View<'_>) -> String {
+    let (shown, all) = if v.ui.screen == super::Screen::History {
+        (rows::history(v.ui, v.snap).len(), v.snap.history.len())
+    } else {
+        (rows::queue(v.ui, v.snap).len(), v.snap.jobs.len())
+    };
+    if shown == all { format!("{all} jobs") } else { format!("{shown}/{all} jobs") }
+}
+
+/// Only keys that do something for the selected job.
+fn keys(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    let mode = update::mode(v.ui);
+    let row = rows::selected(v.ui, v.snap).and_then(|job| rows::find(v.snap, job));
+    let mut x = area.x;
+    let mut last: Vec<(&str, &str)> = Vec::new();
+    for binding in bindings(mode) {
+        if binding.hint.is_empty() || acts::refusal(v.ui, row, &binding.action).is_some() {
+            continue;
+        }
+        let key = binding.shown.split(' ').next().unwrap_or_default();
+        // How to get help and out is never pushed off the line.
+        if matches!(binding.hint, "help" | "quit") {
+            last.push((key, binding.hint));
+            continue;
+        }
+        let columns = width(key) + 1 + width(binding.hint) + 2;
+        if usize::from(x) + columns + reserve(mode) > usize::from(area.right()) {
+            continue;
+        }
+        x = hint(c, area, x, key, binding.hint);
+    }
+    for (key, words) in last {
+        let words = if words == "quit" && v.ui.opened.is_some() { "back" } else { words };
+        x = hint(c, area, x, key, words);
+    }
+}
+
+/// Columns kept for `? help  q quit`.
+const fn reserve(mode: Mode) -> usize {
+    match mode {
+        Mode::Input | Mode::Dialog | Mode::Help => 0,
+        Mode::Log | Mode::Detail | Mode::Queue | Mode::History | Mode::List => 16,
+    }
+}
+
+fn hint(c: &mut Canvas<'_>, area: Rect, x: u16, key: &str, words: &str) -> u16 {
+    let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
+    c.pieces(
+        rest,
+        0,
+        &[(key, Role::KeyHint), (" ", Role::KeyText), (words, Role::KeyText), ("  ", Role::KeyText)],
+    )
+}

@@ -1,0 +1,151 @@
+//! The terminal: taken, given back once whatever happens, watched for its end.
+//!
+//! Given back on return, on error, in the panic hook, by the signal thread and before a stop. The signal thread and the
+//! hang-up watch end the process by themselves: crossterm's reader may never return once the terminal is gone.
+
+use super::feed::FeedEvent;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Timespec;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::{self, Write};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+
+/// The terminal is ours; whoever clears it gives it back.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Alternate screen, no cursor, pastes in brackets. No mouse: selecting text stays the terminal's.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h";
+/// The order matters: what is drawn ends first, the screen is left last.
+const LEAVE: &[u8] = b"\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[?1004l\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// The terminal's descriptor, written without the lock of `std`, which another thread may hold for ever.
+#[derive(Debug)]
+pub(super) struct Tty;
+
+impl Write for Tty {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::retry_on_intr(|| rustix::io::write(rustix::stdio::stdout(), bytes))?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Gives the terminal back when dropped.
+#[derive(Debug)]
+pub(super) struct Guard;
+
+impl Guard {
+    pub(super) fn take() -> io::Result<Self> {
+        enter()?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Whether the terminal is still ours.
+pub(super) fn taken() -> bool {
+    TAKEN.load(Ordering::SeqCst)
+}
+
+fn enter() -> io::Result<()> {
+    crossterm::terminal::enable_raw_mode()?;
+    TAKEN.store(true, Ordering::SeqCst);
+    Tty.write_all(ENTER)
+}
+
+/// Gives the terminal back, once.
+pub(super) fn restore() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    // A terminal that takes nothing any more must not keep the process: what cannot be written is left.
+    let wait = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    let stdout = rustix::stdio::stdout();
+    let mut ready = [PollFd::new(&stdout, PollFlags::OUT)];
+    if poll(&mut ready, Some(&wait)).is_ok_and(|n| n > 0) {
+        let _hung_up = Tty.write_all(LEAVE);
+    }
+    let _hung_up = crossterm::terminal::disable_raw_mode();
+}
+
+/// Stops the process as `Ctrl-Z` does, and comes back when it is continued.
+pub(super) fn suspend() -> io::Result<()> {
+    restore();
+    rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
+    enter()
+}
+
+/// The size; what terminals had for ever where it cannot be asked.
+pub(super) fn size() -> (u16, u16) {
+    crossterm::terminal::size().ok().filter(|(width, height)| *width > 0 && *height > 0).unwrap_or((80, 24))
+}
+
+/// A panic's message is read on the normal screen.
+pub(super) fn restore_on_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            restore();
+            before(info);
+        }));
+    });
+}
+
+/// Starts the threads that read the terminal and watch for its end.
+pub(super) fn start(events: &Sender<FeedEvent>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            restore();
+            end(128 + signal);
+        }
+    })?;
+    let input = events.clone();
+    std::thread::Builder::new().name("input".into()).spawn(move || {
+        loop {
+            let Ok(event) = crossterm::event::read() else {
+                // Either the dashboard is gone too, or it hears that the terminal is.
+                let _gone = input.send(FeedEvent::Hangup);
+                return;
+            };
+            if input.send(FeedEvent::Input(event)).is_err() {
+                return;
+            }
+        }
+    })?;
+    let hangup = events.clone();
+    std::thread::Builder::new().name("hangup".into()).spawn(move || {
+        // No flags asked for: only an error or a hang-up wakes it.
+        let stdin = rustix::stdio::stdin();
+        let mut watched = [PollFd::new(&stdin, PollFlags::empty())];
+        while rustix::io::retry_on_intr(|| poll(&mut watched, None)).is_ok() {
+            if watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+                let _gone = hangup.send(FeedEvent::Hangup);
+                // The loop ends the dashboard; if it is stuck in the dead terminal, this does.
+                let _slept = poll(&mut [], Some(&Timespec { tv_sec: 1, tv_nsec: 0 }));
+                end(128 + SIGHUP);
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Ends the process without running anything else: other threads may be stuck in the terminal.
+fn end(code: i32) -> ! {
+    #[expect(unsafe_code, reason = "std::process::exit runs handlers that may wait for a stuck thread")]
+    // SAFETY: _exit has no preconditions and does not return; the dashboard owns nothing that must be flushed.
+    unsafe {
+        libc::_exit(code)
+    }
+}

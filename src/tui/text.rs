@@ -1,0 +1,184 @@
+//! Words and numbers as the screen shows them. Pure; no styles.
+
+use super::theme::Role;
+use crate::model::{Bytes, Outcome, Span};
+use crate::protocol::JobRow;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns a text takes.
+pub(super) fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// The longest beginning that fits.
+pub(super) fn cut(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += UnicodeWidthChar::width(c).unwrap_or(0);
+        if used > columns {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+/// The longest end that fits.
+pub(super) fn cut_front(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    for (at, c) in text.char_indices().rev() {
+        used += UnicodeWidthChar::width(c).unwrap_or(0);
+        if used > columns {
+            return &text[at + c.len_utf8()..];
+        }
+    }
+    text
+}
+
+/// Cuts in the middle with `..`, so that names that differ at the end stay apart.
+pub(super) fn cut_middle(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    if columns < 5 {
+        return cut(text, columns).to_owned();
+    }
+    let tail = (columns - 2) / 2;
+    format!("{}..{}", cut(text, columns - 2 - tail), cut_front(text, tail))
+}
+
+/// Cut and filled to exactly `columns`, left-aligned.
+pub(super) fn left(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    format!("{text}{}", " ".repeat(columns - width(text)))
+}
+
+/// Cut and filled to exactly `columns`, right-aligned.
+pub(super) fn right(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    format!("{}{text}", " ".repeat(columns - width(text)))
+}
+
+/// GPU-hours with two decimals; fewer where the number is long.
+pub(super) fn hours(gpu_ms: u64) -> String {
+    let hours = gpu_ms as f64 / 3_600_000.0;
+    if hours < 1000.0 { format!("{hours:.2}") } else { format!("{hours:.0}") }
+}
+
+/// A running time: `4m05s` below ten minutes, then `0h12m`, then `3d04h`.
+pub(super) fn duration(span: Span) -> String {
+    let s = span.as_secs();
+    match s {
+        0..600 => format!("{}m{:02}s", s / 60, s % 60),
+        600..360_000 => format!("{}h{:02}m", s / 3600, s % 3600 / 60),
+        _ => format!("{}d{:02}h", s / 86_400, s % 86_400 / 3600),
+    }
+}
+
+/// A waiting time, to the minute: waiting must not make the screen move every second.
+pub(super) fn minutes(span: Span) -> String {
+    let s = span.as_secs();
+    if s < 360_000 { format!("{}h{:02}m", s / 3600, s % 3600 / 60) } else { duration(span) }
+}
+
+/// From one wall time to another, never negative.
+pub(super) fn between(from_ms: i64, to_ms: i64) -> Span {
+    Span(u64::try_from(to_ms.saturating_sub(from_ms)).unwrap_or(0))
+}
+
+/// Local time of day with seconds.
+pub(super) fn clock(wall_ms: i64, tz: &TimeZone) -> String {
+    format(wall_ms, tz, "%H:%M:%S")
+}
+
+/// Local time to the minute; with the date when it is not the day of `now_ms`.
+pub(super) fn moment(wall_ms: i64, now_ms: i64, tz: &TimeZone) -> String {
+    let day = |ms| format(ms, tz, "%Y-%m-%d");
+    if day(wall_ms) == day(now_ms) {
+        format(wall_ms, tz, "%H:%M")
+    } else {
+        format(wall_ms, tz, "%b %d %H:%M")
+    }
+}
+
+fn format(wall_ms: i64, tz: &TimeZone, form: &str) -> String {
+    Timestamp::from_millisecond(wall_ms)
+        .map_or_else(|_| "?".to_owned(), |at| at.to_zoned_datetime(tz.clone()).strftime(form).to_string())
+}
+
+/// Whole gibibytes, as a GPU's row has room for: `71`.
+pub(super) fn gib(bytes: Bytes) -> u64 {
+    (bytes.0 + Bytes::GIB / 2) / Bytes::GIB
+}
+
+/// A job's state in one word, and the role of its colour.
+pub(super) fn state(row: &JobRow) -> (&'static str, Role) {
+    use crate::model::Cursor as C;
+    match row.state {
+        C::Done => row.outcome.as_ref().map_or(("DONE", Role::Done), result),
+        _ if row.cancel_at.is_some() => ("STOP", Role::Stop),
+        C::Queued if row.paused_by.is_some() => ("PAUS", Role::Paused),
+        C::Queued => ("WAIT", Role::Wait),
+        C::Renting => ("RENT", Role::Rent),
+        C::Running => ("RUN", Role::Run),
+        C::Returning => ("OUT", Role::Out),
+        C::Releasing => ("FREE", Role::Rel),
+    }
+}
+
+/// The word of an outcome.
+pub(super) fn result(outcome: &Outcome) -> (&'static str, Role) {
+    match outcome {
+        Outcome::Succeeded => ("DONE", Role::Done),
+        Outcome::Failed(_) | Outcome::NeverStarted { .. } => ("FAIL", Role::Fail),
+        Outcome::LimitReached => ("LIMIT", Role::Fail),
+        Outcome::Cancelled { .. } => ("CANC", Role::Stop),
+        Outcome::Lost { .. } => ("LOST", Role::Lost),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_in_the_middle() {
+        assert_eq!(cut_middle("llama-ft-70b-lr1e-4", 12), "llama..r1e-4");
+        assert_eq!(cut_middle("short", 12), "short");
+        assert_eq!(cut_middle("abcdef", 3), "abc");
+        assert_eq!(cut_middle("日本語日本語日本語", 10), "日本..本語");
+        assert_eq!(cut_middle("anything", 0), "");
+    }
+
+    #[test]
+    fn columns_are_exact_whatever_the_text() {
+        for text in ["", "a", "日本語", "a-long-name", "e\u{301}e\u{301}"] {
+            for columns in 0..12 {
+                assert_eq!(width(&left(text, columns)), columns, "{text:?} {columns}");
+                assert_eq!(width(&right(text, columns)), columns, "{text:?} {columns}");
+            }
+        }
+    }
+
+    #[test]
+    fn durations_show_seconds_only_while_young() {
+        for (seconds, shown) in [
+            (0, "0m00s"),
+            (245, "4m05s"),
+            (599, "9m59s"),
+            (600, "0h10m"),
+            (3720, "1h02m"),
+            (360_000, "4d04h"),
+        ] {
+            assert_eq!(duration(Span::secs(seconds)), shown);
+        }
+    }
+
+    #[test]
+    fn hours_keep_two_decimals() {
+        assert_eq!(hours(7_452_000), "2.07");
+        assert_eq!(hours(0), "0.00");
+        assert_eq!(hours(3_600_000 * 12_345), "12345");
+    }
+}

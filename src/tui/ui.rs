@@ -1,0 +1,287 @@
+//! What the person at the screen has done: where they are, what is selected, what is typed. Plain data.
+//!
+//! Everything that is shown but not in the snapshot is here; `update` is the only writer.
+
+use super::canvas::Glyphs;
+use super::filter::Filter;
+use super::layout::Pane;
+use super::logfeed::LogWindow;
+use super::pending::{Pending, Undoable};
+use crate::model::{Generation, JobId, Now, Span, Uuid};
+use crate::protocol::{Connection, JobDetail, Snapshot};
+use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The five screens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Screen {
+    /// Jobs that are not done.
+    #[default]
+    Queue,
+    /// The devices.
+    Gpus,
+    /// The ledger.
+    Meter,
+    /// Done jobs.
+    History,
+    /// Job files that were seen.
+    Inbox,
+}
+
+impl Screen {
+    /// In the order of their keys.
+    pub const ALL: [Self; 5] = [Self::Queue, Self::Gpus, Self::Meter, Self::History, Self::Inbox];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "Queue",
+            Self::Gpus => "GPUs",
+            Self::Meter => "Meter",
+            Self::History => "History",
+            Self::Inbox => "Inbox",
+        }
+    }
+}
+
+/// The views of one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Tab {
+    /// Where it is and what it holds.
+    #[default]
+    Summary,
+    /// What it prints.
+    Log,
+    /// What its file says.
+    Spec,
+    /// What came back.
+    Files,
+    /// Its steps and attempts.
+    Events,
+}
+
+impl Tab {
+    /// From left to right.
+    pub const ALL: [Self; 5] = [Self::Summary, Self::Log, Self::Spec, Self::Files, Self::Events];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "Summary",
+            Self::Log => "Log",
+            Self::Spec => "Spec",
+            Self::Files => "Files",
+            Self::Events => "Events",
+        }
+    }
+}
+
+/// A job opened on the whole screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// Which.
+    pub job: JobId,
+    /// What of it.
+    pub tab: Tab,
+    /// Lines scrolled down in the tabs that are lists.
+    pub scroll: usize,
+}
+
+/// What lies over the screen; one at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Overlay {
+    /// The keys.
+    Help {
+        /// Lines scrolled down.
+        scroll: usize,
+    },
+    /// The question before a cancel.
+    Confirm {
+        /// Which job.
+        job: JobId,
+        /// As it was when the question was asked.
+        generation: Generation,
+        /// The button that Enter presses.
+        button: Button,
+    },
+}
+
+/// The buttons of the question before a cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Button {
+    /// Nothing happens: the default.
+    #[default]
+    Keep,
+    /// Cancel, with the undo window.
+    Cancel,
+    /// Cancel, without it.
+    Now,
+}
+
+/// How bad a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// News; goes by itself.
+    Info,
+    /// Look at this; goes by itself.
+    Warning,
+    /// Stays until Esc.
+    Error,
+}
+
+/// A line on the message row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// How bad.
+    pub level: Level,
+    /// The line.
+    pub text: String,
+    /// The job it is about: Enter opens it while `armed`.
+    pub job: Option<JobId>,
+    /// The cursor has not been moved since the message came.
+    pub armed: bool,
+    /// When it goes, on the boot clock; errors stay.
+    pub until: Option<u64>,
+}
+
+/// What is seen of the log on the screen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogView {
+    /// The file.
+    pub path: PathBuf,
+    /// The lines that were read.
+    pub window: LogWindow,
+    /// Not at the end: the byte at which the top line begins.
+    pub stopped_at: Option<u64>,
+    /// The file's size when following stopped.
+    pub seen: u64,
+    /// Long lines go on in the next row.
+    pub wrap: bool,
+    /// Columns scrolled to the right.
+    pub sideways: usize,
+}
+
+/// Everything the person has done, and the little that the screen knows of the world besides the snapshot.
+#[derive(Debug, Clone)]
+pub struct Ui {
+    /// The moment this frame is for.
+    pub now: Now,
+    /// For local times.
+    pub tz: TimeZone,
+    /// The set of characters.
+    pub glyphs: Glyphs,
+    /// The size of the screen.
+    pub size: (u16, u16),
+    /// The account that looks; empty: the scheduler's.
+    pub me: String,
+    /// Which screen.
+    pub screen: Screen,
+    /// Which of its panes has the focus.
+    pub focus: Pane,
+    /// A job opened on the whole screen.
+    pub opened: Option<Opened>,
+    /// What lies over it.
+    pub overlay: Option<Overlay>,
+    /// The filter is being typed.
+    pub typing: bool,
+    /// The filter of the tables.
+    pub filter: Filter,
+    /// Own jobs only.
+    pub mine: bool,
+    /// The job under the cursor in the queue.
+    pub queue_job: Option<JobId>,
+    /// The job under the cursor in the history.
+    pub history_job: Option<JobId>,
+    /// The device under the cursor.
+    pub gpu: Option<Uuid>,
+    /// The file under the cursor.
+    pub file: Option<String>,
+    /// The first row shown of each pane.
+    pub tops: BTreeMap<Pane, usize>,
+    /// Where the cursor of each list was last: it stays there when its row goes.
+    pub at: BTreeMap<Pane, usize>,
+    /// The `g` of `g g` was pressed.
+    pub prefix: Option<char>,
+    /// The message row.
+    pub message: Option<Message>,
+    /// The log on the screen.
+    pub log: LogView,
+    /// The opened job, whole.
+    pub detail: Option<Box<JobDetail>>,
+    /// Changes the scheduler has not confirmed yet.
+    pub pending: BTreeMap<JobId, Pending>,
+    /// What `u` takes back, newest last.
+    pub undo: Vec<Undoable>,
+    /// How we stand with the scheduler.
+    pub connection: Connection,
+    /// When the next try to connect is, on the boot clock.
+    pub retry_at: u64,
+    /// A snapshot has arrived at least once.
+    pub known: bool,
+    /// The display is frozen: since when, and what it shows.
+    pub frozen: Option<(Now, Box<Snapshot>)>,
+    /// What is odd about the theme, and the like: said once at the start.
+    pub theme: String,
+}
+
+impl Ui {
+    /// The state at the start.
+    pub fn new(now: Now, tz: TimeZone, glyphs: Glyphs) -> Self {
+        Self {
+            now,
+            tz,
+            glyphs,
+            size: (80, 24),
+            me: String::new(),
+            screen: Screen::Queue,
+            focus: Pane::Queue,
+            opened: None,
+            overlay: None,
+            typing: false,
+            filter: Filter::default(),
+            mine: false,
+            queue_job: None,
+            history_job: None,
+            gpu: None,
+            file: None,
+            tops: BTreeMap::new(),
+            at: BTreeMap::new(),
+            prefix: None,
+            message: None,
+            log: LogView::default(),
+            detail: None,
+            pending: BTreeMap::new(),
+            undo: Vec::new(),
+            connection: Connection::Lost { why: "connecting".to_owned(), retry_in: Span(0) },
+            retry_at: 0,
+            known: false,
+            frozen: None,
+            theme: "auto".to_owned(),
+        }
+    }
+
+    /// The first row shown of a pane.
+    pub fn top(&self, pane: Pane) -> usize {
+        self.tops.get(&pane).copied().unwrap_or(0)
+    }
+
+    /// Whether commands can be sent.
+    pub const fn connected(&self) -> bool {
+        matches!(self.connection, Connection::Live)
+    }
+
+    /// The account whose jobs are one's own.
+    pub fn me<'a>(&'a self, snap: &'a Snapshot) -> &'a str {
+        if self.me.is_empty() { &snap.scheduler.user } else { &self.me }
+    }
+
+    /// Puts a line on the message row.
+    pub fn say(&mut self, level: Level, text: impl Into<String>, job: Option<JobId>) {
+        let until = (level < Level::Error).then_some(self.now.boottime_ms + MESSAGE_MS);
+        self.message = Some(Message { level, text: text.into(), job, armed: job.is_some(), until });
+    }
+}
+
+/// No message goes sooner.
+pub(super) const MESSAGE_MS: u64 = 8_000;

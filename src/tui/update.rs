@@ -1,0 +1,374 @@
+//! Actions change the [`Ui`]. Pure: what is to be said to the scheduler or the shell is returned.
+
+use super::keymap::{Action, Mode};
+use super::layout::{self, Pane, main_pane};
+use super::ui::{Button, Level, Opened, Overlay, Screen, Tab, Ui};
+use super::{UiCommand, acts, detail, help, log, meter, rows, view};
+use crate::model::Now;
+use crate::protocol::{Command, InboxState, Snapshot};
+use ratatui::layout::Rect;
+
+/// What keys mean now.
+pub fn mode(ui: &Ui) -> Mode {
+    match &ui.overlay {
+        Some(Overlay::Help { .. }) => Mode::Help,
+        Some(Overlay::Confirm { .. }) => Mode::Dialog,
+        None if ui.typing => Mode::Input,
+        None => mode_below(ui),
+    }
+}
+
+/// What keys mean when nothing lies over the screen.
+pub(super) fn mode_below(ui: &Ui) -> Mode {
+    match (&ui.opened, ui.focus) {
+        (Some(opened), _) if opened.tab == Tab::Log => Mode::Log,
+        (Some(_), _) => Mode::Detail,
+        (None, Pane::Queue) => Mode::Queue,
+        (None, Pane::History) => Mode::History,
+        (None, Pane::Log) => Mode::Log,
+        (None, Pane::Gpus | Pane::Meter | Pane::Job | Pane::Inbox) => Mode::List,
+    }
+}
+
+/// A mode's name.
+pub(super) const fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Input => "filter",
+        Mode::Dialog => "question",
+        Mode::Help => "help",
+        Mode::Log => "log",
+        Mode::Detail => "job",
+        Mode::Queue => "queue",
+        Mode::History => "history",
+        Mode::List => "list",
+    }
+}
+
+/// Does what an action means.
+pub fn update(ui: &mut Ui, action: Action, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
+    ui.now = now;
+    ui.prefix = None;
+    let out = apply(ui, action, snap);
+    rows::settle(ui, snap);
+    out
+}
+
+fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
+    match action {
+        Action::Back => return back(ui),
+        Action::Escape => escape(ui),
+        Action::Interrupt => return vec![UiCommand::Quit],
+        Action::Help => ui.overlay = Some(Overlay::Help { scroll: 0 }),
+        Action::Show(screen) => show(ui, screen),
+        Action::NextPane => turn(ui, snap, 1),
+        Action::PreviousPane => turn(ui, snap, -1),
+        Action::Down
+        | Action::Up
+        | Action::First
+        | Action::Last
+        | Action::HalfDown
+        | Action::HalfUp
+        | Action::PageDown
+        | Action::PageUp => travel(ui, snap, &action),
+        Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
+        Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
+        Action::Open => open(ui, snap),
+        Action::NextTab => next_tab(ui, 1),
+        Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
+        Action::Filter => ui.typing = true,
+        Action::Mine => ui.mine = !ui.mine,
+        Action::Undo => return acts::undo(ui, snap),
+        Action::Log => open_log(ui, snap),
+        Action::Follow => match ui.log.stopped_at {
+            Some(_) => ui.log.stopped_at = None,
+            None => hold(ui, snap),
+        },
+        Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
+        Action::Hold => hold(ui, snap),
+        Action::Wrap => (ui.log.wrap, ui.log.sideways) = (!ui.log.wrap, 0),
+        Action::Freeze => {
+            ui.frozen = if ui.frozen.is_some() { None } else { Some((ui.now, Box::new(snap.clone()))) };
+        }
+        Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
+        Action::Repaint => return vec![UiCommand::Repaint],
+        Action::Suspend => return vec![UiCommand::Suspend],
+        Action::Prefix(c) => ui.prefix = Some(c),
+        Action::Yes => return answer(ui, snap, Button::Cancel),
+        Action::No => ui.overlay = None,
+        Action::Now => return answer(ui, snap, Button::Now),
+        Action::NextButton => next_button(ui),
+        Action::Press => {
+            if let Some(Overlay::Confirm { button, .. }) = ui.overlay {
+                return answer(ui, snap, button);
+            }
+        }
+        Action::Insert(_) | Action::Erase | Action::EraseWord | Action::EraseAll | Action::Paste(_) => {
+            typed(ui, &action);
+        }
+        Action::Accept => ui.typing = false,
+        Action::Unknown(key) => {
+            ui.say(Level::Info, format!("{key} does nothing here; ? shows the keys"), None);
+        }
+        Action::Cancel
+        | Action::Raise
+        | Action::Lower
+        | Action::Top
+        | Action::Bottom
+        | Action::PlaceUp
+        | Action::PlaceDown
+        | Action::Pause
+        | Action::Retry => return acts::act(ui, snap, &action),
+    }
+    Vec::new()
+}
+
+const fn send(command: Command) -> UiCommand {
+    UiCommand::Send { job: None, command }
+}
+
+/// One level back; at the root, out.
+fn back(ui: &mut Ui) -> Vec<UiCommand> {
+    if ui.opened.take().is_some() {
+        return Vec::new();
+    }
+    vec![UiCommand::Quit]
+}
+
+/// Popup, then what is opened, then the message, then the filter. Never out.
+fn escape(ui: &mut Ui) {
+    if ui.overlay.take().is_some() {
+        return;
+    }
+    if ui.typing {
+        ui.typing = false;
+        ui.filter.text.clear();
+        return;
+    }
+    if ui.message.take().is_none() && ui.opened.take().is_none() {
+        ui.filter.text.clear();
+    }
+}
+
+fn show(ui: &mut Ui, screen: Screen) {
+    ui.screen = screen;
+    ui.opened = None;
+    ui.focus = main_pane(ui);
+}
+
+/// The next pane; the next tab of a job; the next screen where a screen has one pane.
+fn turn(ui: &mut Ui, snap: &Snapshot, by: isize) {
+    if ui.opened.is_some() {
+        next_tab(ui, if by > 0 { 1 } else { Tab::ALL.len() - 1 });
+        return;
+    }
+    let order = plan(ui, snap).order();
+    if order.len() > 1 {
+        let at = order.iter().position(|pane| *pane == ui.focus).unwrap_or(0);
+        if let Some(pane) = order.get(wrapped(at, by, order.len())) {
+            ui.focus = *pane;
+        }
+        return;
+    }
+    let at = Screen::ALL.iter().position(|screen| *screen == ui.screen).unwrap_or(0);
+    show(ui, Screen::ALL[wrapped(at, by, Screen::ALL.len())]);
+}
+
+const fn wrapped(at: usize, by: isize, len: usize) -> usize {
+    (at as isize + by).rem_euclid(len as isize) as usize
+}
+
+fn next_tab(ui: &mut Ui, by: usize) {
+    if let Some(opened) = &mut ui.opened {
+        let at = Tab::ALL.iter().position(|tab| *tab == opened.tab).unwrap_or(0);
+        opened.tab = Tab::ALL[(at + by) % Tab::ALL.len()];
+        opened.scroll = 0;
+    }
+}
+
+fn plan(ui: &Ui, snap: &Snapshot) -> layout::Layout {
+    layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, ui.shown(snap))
+}
+
+/// The job of the message, while the cursor has not moved since it came; else what is selected.
+fn open(ui: &mut Ui, snap: &Snapshot) {
+    let told = ui.message.as_ref().filter(|message| message.armed).and_then(|message| message.job);
+    let job = match told {
+        Some(job) => {
+            ui.message = None;
+            Some(job)
+        }
+        None => rows::selected(ui, ui.shown(snap)),
+    };
+    if let Some(job) = job {
+        open_job(ui, job, Tab::Summary);
+        return;
+    }
+    let shown = ui.shown(snap);
+    let file = shown.inbox.iter().find(|row| Some(&row.name) == ui.file.as_ref());
+    let refused = file.is_some_and(|row| matches!(row.state, InboxState::Refused { .. }));
+    match (ui.screen, ui.focus) {
+        (Screen::Inbox, _) if refused => {
+            ui.say(Level::Info, "mend the file where it lies; it is read again when you save it", None);
+        }
+        (_, Pane::Inbox) => show(ui, Screen::Inbox),
+        _ => ui.say(Level::Info, "nothing to open here", None),
+    }
+}
+
+fn open_job(ui: &mut Ui, job: crate::model::JobId, tab: Tab) {
+    ui.opened = Some(Opened { job, tab, scroll: 0 });
+    ui.log.sideways = 0;
+}
+
+fn open_log(ui: &mut Ui, snap: &Snapshot) {
+    match rows::selected(ui, ui.shown(snap)) {
+        Some(job) => {
+            if ui.opened.is_none() {
+                ui.log.stopped_at = None;
+            }
+            open_job(ui, job, Tab::Log);
+        }
+        None => ui.say(Level::Warning, "no job is selected", None),
+    }
+}
+
+fn log_size(ui: &Ui, snap: &Snapshot) -> (usize, usize) {
+    plan(ui, snap).inner(Pane::Log).map_or((80, 20), |area| (area.width.into(), area.height.into()))
+}
+
+fn hold(ui: &mut Ui, snap: &Snapshot) {
+    let (columns, height) = log_size(ui, snap);
+    log::hold(&mut ui.log, columns, height);
+}
+
+/// Moves in the pane that has the focus.
+fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
+    if let Some(message) = &mut ui.message {
+        message.armed = false;
+    }
+    if let Some(Overlay::Help { scroll }) = ui.overlay {
+        let scroll = step(scroll, help::count(mode_below(ui)), 10, action);
+        ui.overlay = Some(Overlay::Help { scroll });
+        return;
+    }
+    let layout = plan(ui, snap);
+    let pane = if ui.opened.is_some() { main_pane(ui) } else { ui.focus };
+    let height = layout.rows(pane).max(1);
+    match pane {
+        Pane::Log => travel_log(ui, snap, action),
+        Pane::Inbox if paging(action) && ui.screen == Screen::Inbox => {
+            let at = step(ui.top(Pane::Job), 1000, height.max(4), action);
+            ui.tops.insert(Pane::Job, at);
+        }
+        Pane::Queue | Pane::History | Pane::Gpus | Pane::Inbox => {
+            let shown = ui.shown(snap).clone();
+            let (count, at) = rows::cursor(ui, &shown, pane);
+            let to = step(at.unwrap_or(0), count, height, action);
+            rows::select(ui, &shown, pane, to);
+            ui.tops.insert(Pane::Job, 0);
+        }
+        Pane::Meter | Pane::Job => {
+            let v = view(ui, snap);
+            let width = layout.inner(pane).map_or(0, |area| area.width);
+            let (count, at) = match (&ui.opened, pane) {
+                (Some(opened), _) => (detail::count(&v, opened), opened.scroll),
+                (None, Pane::Meter) => (meter::count(&v, width), ui.top(Pane::Meter)),
+                (None, _) => (20, ui.top(Pane::Job)),
+            };
+            let to = step(at, (count + 1).saturating_sub(height).max(1), height, action);
+            match &mut ui.opened {
+                Some(opened) => opened.scroll = to,
+                None => {
+                    ui.tops.insert(pane, to);
+                }
+            }
+        }
+    }
+}
+
+const fn paging(action: &Action) -> bool {
+    matches!(action, Action::PageDown | Action::PageUp | Action::HalfDown | Action::HalfUp)
+}
+
+fn step(at: usize, count: usize, height: usize, action: &Action) -> usize {
+    let half = (height / 2).max(1);
+    let to = match action {
+        Action::Down => at + 1,
+        Action::Up => at.saturating_sub(1),
+        Action::HalfDown => at + half,
+        Action::HalfUp => at.saturating_sub(half),
+        Action::PageDown => at + height,
+        Action::PageUp => at.saturating_sub(height),
+        Action::First => 0,
+        Action::Last => usize::MAX,
+        _ => at,
+    };
+    to.min(count.saturating_sub(1))
+}
+
+fn travel_log(ui: &mut Ui, snap: &Snapshot, action: &Action) {
+    let (columns, height) = log_size(ui, snap);
+    let page = isize::try_from(height.max(1)).unwrap_or(1);
+    match action {
+        Action::First => log::stop_at(&mut ui.log, 0),
+        Action::Last => ui.log.stopped_at = None,
+        _ => {
+            let by = match action {
+                Action::Down => 1,
+                Action::Up => -1,
+                Action::HalfDown => page / 2,
+                Action::HalfUp => -page / 2,
+                Action::PageDown => page,
+                _ => -page,
+            };
+            log::scroll(&mut ui.log, columns, height, by);
+        }
+    }
+}
+
+/// What was asked has been answered.
+fn answer(ui: &mut Ui, snap: &Snapshot, button: Button) -> Vec<UiCommand> {
+    let Some(Overlay::Confirm { job, generation, .. }) = ui.overlay.take() else { return Vec::new() };
+    match button {
+        Button::Keep => Vec::new(),
+        Button::Cancel => acts::cancel(ui, snap, (job, generation), false),
+        Button::Now => acts::cancel(ui, snap, (job, generation), true),
+    }
+}
+
+const fn next_button(ui: &mut Ui) {
+    if let Some(Overlay::Confirm { button, .. }) = &mut ui.overlay {
+        *button = match button {
+            Button::Keep => Button::Cancel,
+            Button::Cancel => Button::Now,
+            Button::Now => Button::Keep,
+        };
+    }
+}
+
+/// The longest filter.
+const FILTER_CHARS: usize = 200;
+
+/// The filter is being typed: rows narrow at once.
+fn typed(ui: &mut Ui, action: &Action) {
+    if !ui.typing {
+        return;
+    }
+    let text = &mut ui.filter.text;
+    match action {
+        Action::Insert(c) => text.push(*c),
+        Action::Paste(pasted) => text.push_str(crate::model::clean_line(pasted).trim()),
+        Action::Erase => {
+            text.pop();
+        }
+        Action::EraseWord => {
+            let kept = text.trim_end().rfind(' ').map_or(0, |at| at + 1);
+            text.truncate(kept);
+        }
+        Action::EraseAll => text.clear(),
+        _ => {}
+    }
+    if let Some((at, _)) = text.char_indices().nth(FILTER_CHARS) {
+        text.truncate(at);
+    }
+}

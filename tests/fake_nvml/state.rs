@@ -1,0 +1,127 @@
+//! The text file that says what the fake driver answers, read anew at each call.
+//!
+//! ```text
+//! init = 18                 # code that nvmlInit answers; default 0
+//! hang_ms = 60000           # every later call waits that long, or until this line is gone
+//! burst = 2                 # that many process lists are answered with "too small"
+//!
+//! [device]                  # one section per device, in the driver's order
+//! uuid = GPU-…
+//! name = NVIDIA A100 80GB PCIe
+//! pci = 00000000:17:00.0
+//! memory_total = 85899345920
+//! memory_used = 4194304
+//! utilisation = 0
+//! temperature_c = 33
+//! power_mw = 52000
+//! process = compute 4242 1048576     # kind (compute, graphics, mps), pid, bytes or -; may be repeated
+//! error = 15                # every call for this device
+//! error.memory = 999        # one call: memory, utilisation, temperature, power, compute, graphics, mps, name, pci
+//! mig = MIG-… 10737418240   # MIG mode with this instance, and its memory; may be repeated
+//! mig_mode = 1              # MIG mode, even without instances
+//! ```
+
+use std::collections::HashMap;
+
+pub(crate) const SUCCESS: u32 = 0;
+pub(crate) const INVALID_ARGUMENT: u32 = 2;
+pub(crate) const NOT_SUPPORTED: u32 = 3;
+pub(crate) const NOT_FOUND: u32 = 6;
+pub(crate) const INSUFFICIENT_SIZE: u32 = 7;
+pub(crate) const UNKNOWN: u32 = 999;
+
+#[derive(Debug, Default, Clone)]
+pub(crate) struct State {
+    pub(crate) init: u32,
+    pub(crate) hang_ms: u64,
+    pub(crate) burst: u32,
+    pub(crate) devices: Vec<Device>,
+}
+
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Device {
+    pub(crate) uuid: String,
+    pub(crate) name: String,
+    /// Domain, bus, device.
+    pub(crate) pci: (u32, u32, u32),
+    pub(crate) memory_total: u64,
+    pub(crate) memory_used: u64,
+    pub(crate) utilisation: u32,
+    pub(crate) temperature_c: u32,
+    pub(crate) power_mw: u32,
+    /// Kind, pid, bytes.
+    pub(crate) processes: Vec<(String, u32, Option<u64>)>,
+    /// By call; under the empty name for all calls.
+    pub(crate) errors: HashMap<String, u32>,
+    /// UUID and memory.
+    pub(crate) instances: Vec<(String, u64)>,
+    pub(crate) mig: bool,
+}
+
+impl State {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut state = Self::default();
+        for line in text.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if line == "[device]" {
+                state.devices.push(Device::default());
+                continue;
+            }
+            let (key, value) = line.split_once('=')?;
+            let (key, value) = (key.trim(), value.trim());
+            match state.devices.last_mut() {
+                Some(device) => device.set(key, value)?,
+                None => match key {
+                    "init" => state.init = value.parse().ok()?,
+                    "hang_ms" => state.hang_ms = value.parse().ok()?,
+                    "burst" => state.burst = value.parse().ok()?,
+                    _ => return None,
+                },
+            }
+        }
+        Some(state)
+    }
+}
+
+impl Device {
+    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+        match key {
+            "uuid" => value.clone_into(&mut self.uuid),
+            "name" => value.clone_into(&mut self.name),
+            "pci" => {
+                let mut parts = value.split([':', '.']).map(|part| u32::from_str_radix(part, 16).ok());
+                self.pci = (parts.next()??, parts.next()??, parts.next()??);
+            }
+            "memory_total" => self.memory_total = value.parse().ok()?,
+            "memory_used" => self.memory_used = value.parse().ok()?,
+            "utilisation" => self.utilisation = value.parse().ok()?,
+            "temperature_c" => self.temperature_c = value.parse().ok()?,
+            "power_mw" => self.power_mw = value.parse().ok()?,
+            "process" => {
+                let mut words = value.split_whitespace();
+                let (kind, pid, bytes) = (words.next()?, words.next()?, words.next()?);
+                let bytes = if bytes == "-" { None } else { Some(bytes.parse().ok()?) };
+                self.processes.push((kind.to_owned(), pid.parse().ok()?, bytes));
+            }
+            "mig" => {
+                let (uuid, bytes) = value.split_once(' ')?;
+                self.instances.push((uuid.to_owned(), bytes.trim().parse().ok()?));
+                self.mig = true;
+            }
+            "mig_mode" => self.mig = value == "1",
+            "error" => drop(self.errors.insert(String::new(), value.parse().ok()?)),
+            _ => drop(self.errors.insert(key.strip_prefix("error.")?.to_owned(), value.parse().ok()?)),
+        }
+        Some(())
+    }
+
+    /// What a call for this device answers before it does anything.
+    pub(crate) fn check(&self, call: &str) -> Result<(), u32> {
+        match self.errors.get("").or_else(|| self.errors.get(call)) {
+            Some(0) | None => Ok(()),
+            Some(code) => Err(*code),
+        }
+    }
+}
