@@ -17,6 +17,7 @@ use overnight::protocol::{
 };
 use scheduler::{answer, reply, update};
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// Long enough for a loaded machine; only reached when something is wrong.
@@ -530,44 +531,90 @@ fn submit_wait_tells_of_each_end_and_fails_if_one_failed() {
     server.join().unwrap();
 }
 
+/// Says what is printed as soon as it is.
+struct Heard(mpsc::Sender<Vec<u8>>);
+
+impl std::io::Write for Heard {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.send(bytes.to_vec()).unwrap();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 #[test]
-fn a_followed_log_is_printed_to_its_end() {
+fn a_followed_log_is_printed_as_it_grows_and_to_its_end() {
     use std::io::Write;
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(folder.path());
-    let path = folder.path().join("jobs/17-train/attempts/1/log.txt");
-    let (log, mut looked) = (path.clone(), 0);
-    let server = answer(&setup.paths, 1, move |request| match request {
-        Request::Query(Query::Resolve { .. }) => {
-            reply(Reply::Resolved { job: JobId(17), generation: GENERATION })
-        }
-        Request::Subscribe { .. } => reply(Reply::Pong),
-        Request::Query(Query::Job { .. }) => {
-            looked += 1;
-            let mut detail = detail(17, if looked <= 2 { Cursor::Running } else { Cursor::Done });
-            detail.row.log.clone_from(&log);
-            let mut messages = reply(Reply::Job(Box::new(detail)));
-            if looked == 2 {
-                // The folder, the file and its lines appear while the follower waits.
-                std::fs::create_dir_all(log.parent().unwrap()).unwrap();
-                let mut file = std::fs::File::create(&log).unwrap();
-                file.write_all(b"one\n\xff\x1b]0;title\x07two\n").unwrap();
-                messages.push(update(&[17]));
-                file.write_all(b"three\n").unwrap();
-                messages.push(update(&[]));
+    let job = folder.path().join("jobs/17-train");
+    let (log, mut looked) = (job.join("log.txt"), 0);
+    let (done, is_done) = mpsc::channel::<()>();
+    let is_done = std::sync::Arc::new(std::sync::Mutex::new(is_done));
+    let server = answer(&setup.paths, 1, move |request| -> Box<dyn Iterator<Item = ServerMessage>> {
+        Box::new(match request {
+            Request::Query(Query::Resolve { .. }) => {
+                reply(Reply::Resolved { job: JobId(17), generation: GENERATION }).into_iter()
             }
-            messages
-        }
-        other => panic!("{other:?}"),
+            Request::Subscribe { .. } => reply(Reply::Pong).into_iter(),
+            Request::Query(Query::Job { .. }) => {
+                looked += 1;
+                let mut detail = detail(17, if looked <= 2 { Cursor::Running } else { Cursor::Done });
+                detail.row.log.clone_from(&log);
+                let messages = reply(Reply::Job(Box::new(detail))).into_iter();
+                if looked == 2 {
+                    // Nothing is said until the log has been seen to grow by itself.
+                    let is_done = is_done.clone();
+                    let last = std::iter::once_with(move || {
+                        is_done.lock().unwrap().recv_timeout(TIMEOUT).unwrap();
+                        update(&[])
+                    });
+                    return Box::new(messages.chain(last));
+                }
+                messages
+            }
+            other => panic!("{other:?}"),
+        })
     });
     let all = ["overnight", "log", "-f", "train"].map(Into::into);
     let Ok((_, Invocation::Verb(verb))) = cli::parse(all) else { panic!("not a verb") };
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = Io { out: &mut out, err: &mut err, width: None, colour: false };
-    assert_eq!(cli::run_on(&verb, &setup, &mut io).unwrap(), Exit::Ok);
+    let (sender, heard) = mpsc::channel();
+    let follower = std::thread::spawn(move || {
+        let (mut out, mut err) = (Heard(sender), Vec::new());
+        let mut io = Io { out: &mut out, err: &mut err, width: None, colour: false };
+        let exit = cli::run_on(&verb, &setup, &mut io).unwrap();
+        (exit, String::from_utf8(err).unwrap())
+    });
+    let expect = |wanted: &[u8]| {
+        let mut got = Vec::new();
+        while got.len() < wanted.len() {
+            got.extend(heard.recv_timeout(TIMEOUT).unwrap());
+        }
+        assert_eq!(got, wanted);
+    };
+    // The folder, the file, and the link to it appear while the follower waits; then the file grows.
+    let attempt = |n: u8| job.join(format!("attempts/{n}"));
+    std::fs::create_dir_all(attempt(1)).unwrap();
+    std::os::unix::fs::symlink("attempts/1/log.txt", job.join("log.txt")).unwrap();
+    let mut file = std::fs::File::create(attempt(1).join("log.txt")).unwrap();
     // Not a terminal: the job's own bytes.
-    assert_eq!(out, b"one\n\xff\x1b]0;title\x07two\nthree\n");
-    assert!(String::from_utf8(err).unwrap().contains("succeeded"));
+    file.write_all(b"one\n\xff\x1b]0;title\x07\n").unwrap();
+    expect(b"one\n\xff\x1b]0;title\x07\n");
+    file.write_all(b"two\n").unwrap();
+    expect(b"two\n");
+    // The next attempt has a log of its own.
+    std::fs::create_dir(attempt(2)).unwrap();
+    std::fs::write(attempt(2).join("log.txt"), "three\n").unwrap();
+    std::os::unix::fs::symlink("attempts/2/log.txt", job.join("new")).unwrap();
+    std::fs::rename(job.join("new"), job.join("log.txt")).unwrap();
+    expect(b"three\n");
+    done.send(()).unwrap();
+    let (exit, said) = follower.join().unwrap();
+    assert_eq!(exit, Exit::Ok);
+    assert!(said.contains("succeeded"), "{said}");
     server.join().unwrap();
 }
 

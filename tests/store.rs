@@ -1,9 +1,5 @@
 //! The store over real files: reopening, refusals, crashes, full disks, questions.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test that cannot go on says so by a panic"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by a panic")]
 
 use overnight::model::*;
 use overnight::store::{Batch, Identity, Loaded, Store, StoreError, StoreOptions};

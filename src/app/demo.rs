@@ -27,8 +27,14 @@ pub(super) fn run(setup: &Setup, args: &DemoArgs) -> ExitCode {
     let mut setup = setup.clone();
     setup.paths = Paths::below(&root);
     // The demo is the same everywhere: nobody's own settings reach it.
-    setup.config = crate::config::Config { theme: setup.config.theme, ui: setup.config.ui, ..Default::default() };
-    let arguments = ["--gpus".into(), format!("simulated:{}", args.gpus).into(), "--seed".into(), args.seed.to_string().into()];
+    setup.config =
+        crate::config::Config { theme: setup.config.theme, ui: setup.config.ui, ..Default::default() };
+    let arguments = [
+        "--gpus".into(),
+        format!("simulated:{}", args.gpus).into(),
+        "--seed".into(),
+        args.seed.to_string().into(),
+    ];
     let code = match background::ensure(&setup, &arguments) {
         Err(error) => fail(&error),
         Ok(()) => {

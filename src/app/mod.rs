@@ -137,8 +137,10 @@ fn chain(error: &dyn std::error::Error) -> String {
 /// Diagnostics of the scheduler go to standard error: `scheduler.log` in the background.
 fn start_log() {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("OVERNIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("warn,overnight=info"));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    let filter =
+        EnvFilter::try_from_env("OVERNIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("warn,overnight=info"));
+    let subscriber =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
     // Fails only if a log was started before, as in tests.
     drop(subscriber.try_init());
 }
@@ -158,7 +160,8 @@ fn dashboard(setup: &Setup, args: &DashboardArgs) -> ExitCode {
 /// The dashboard over a scheduler that runs.
 fn show(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     let mut options = tui::Options::from_lookup(&|name| lookup(setup, name));
-    if let Some(theme) = args.theme.as_ref().or(setup.config.theme.as_ref().filter(|_| setup.environment.theme.is_none()))
+    if let Some(theme) =
+        args.theme.as_ref().or(setup.config.theme.as_ref().filter(|_| setup.environment.theme.is_none()))
     {
         options.theme.clone_from(theme);
     }

@@ -69,7 +69,11 @@ pub(super) fn clear(gpus: &[GpuSelect], setup: &Setup, io: &mut Io<'_>) -> Resul
 
 pub(super) fn stop(setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
     let message = match Session::open(setup) {
-        Ok(mut session) => session.command(Command::Stop)?,
+        Ok(mut session) => match session.command(Command::Stop) {
+            // It was told, and was gone before it could answer.
+            Err(CliError::Client(ClientError::Closed)) => "the scheduler has ended; jobs go on".to_owned(),
+            answer => answer?,
+        },
         // It cannot be spoken to; that must not keep it from being replaced.
         Err(CliError::Client(ClientError::Version { .. })) => {
             client::end_scheduler(&setup.paths, PATIENCE)?;

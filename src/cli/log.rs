@@ -148,21 +148,37 @@ impl Tail {
         Ok(())
     }
 
-    /// Watches the nearest folder that is there: a change in it, or of the file, wakes.
+    /// Watches the file, and the nearest folders that are there of it and of what it links to: a change of any wakes.
     fn arm(&self, watch: impl AsFd) -> Result<(), CliError> {
         let flags = WatchFlags::CREATE | WatchFlags::MODIFY | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF;
-        let Some(folder) = self.path.ancestors().skip(1).find(|folder| folder.is_dir()) else {
-            return Ok(());
-        };
-        match inotify::add_watch(&watch, folder, flags) {
-            // Gone in between: its parent's event, or the scheduler's update, wakes.
-            Ok(_) | Err(rustix::io::Errno::NOENT) => Ok(()),
-            Err(errno) => Err(self.failed("watch", errno.into())),
+        let target = std::fs::read_link(&self.path).map(|to| self.path.with_file_name(to)).ok();
+        let nearest =
+            |path: &Path| path.ancestors().skip(1).find(|folder| folder.is_dir()).map(Path::to_owned);
+        let folders = [nearest(&self.path), target.as_deref().and_then(nearest)];
+        for path in folders.into_iter().flatten().chain([self.path.clone()]) {
+            match inotify::add_watch(&watch, &path, flags) {
+                // Not there (any more): a folder's event, or the scheduler's update, wakes.
+                Ok(_) | Err(rustix::io::Errno::NOENT) => {}
+                Err(errno) => return Err(self.failed("watch", errno.into())),
+            }
         }
+        Ok(())
     }
 
-    /// Prints what is new; `false` if there is no such file.
+    /// Prints what is new; `false` if there is no such file. A link that leads to another file by now, the log of the
+    /// next attempt, is followed after the rest of the first.
     fn print_new(&mut self, io: &mut Io<'_>) -> Result<bool, CliError> {
+        let found = self.print_file(io)?;
+        let now = std::fs::metadata(&self.path).map(|file| (file.dev(), file.ino())).ok();
+        let before = self.file.as_ref().and_then(|(file, _)| file.metadata().ok());
+        if now.is_some() && found && before.map(|file| (file.dev(), file.ino())) != now {
+            self.file = None;
+            return self.print_file(io);
+        }
+        Ok(found)
+    }
+
+    fn print_file(&mut self, io: &mut Io<'_>) -> Result<bool, CliError> {
         if self.file.is_none() {
             match File::open(&self.path) {
                 Ok(file) => self.file = Some((file, 0)),

@@ -198,9 +198,13 @@ fn without_scheduler(
 pub(super) fn fate(job: &SubmittedJob, zone: &TimeZone) -> String {
     let now = crate::clock::wall_ms();
     let time = |at: i64| when::text(at, now, zone);
+    // One that is paused has no place in line and does not start either.
+    let waits = job.why.is_some();
     let mut parts = vec![match (job.place, job.id) {
         (Some(place), Some(_)) => format!("place {place}"),
         (Some(place), None) => format!("would be place {place}"),
+        (None, Some(_)) if waits => "waits".to_owned(),
+        (None, None) if waits => "would wait".to_owned(),
         (None, Some(_)) => "starts at once".to_owned(),
         (None, None) => "would start at once".to_owned(),
     }];

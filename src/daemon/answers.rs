@@ -6,8 +6,8 @@ use crate::engine::Engine;
 use crate::jobfile;
 use crate::model::{Cursor, Job, JobId, Now, Owner};
 use crate::protocol::{
-    Diagnostic, JobDetail, JobRow, MeterBy, MeterTable, Notice, NoticeLevel, PoolFacts, Query, Reply, SchedulerInfo,
-    Severity, Snapshot, SubmitFile, SubmittedJob,
+    Diagnostic, JobDetail, JobRow, MeterBy, MeterTable, Notice, NoticeLevel, PoolFacts, Query, Reply,
+    SchedulerInfo, Severity, Snapshot, SubmitFile, SubmittedJob,
 };
 use crate::sched::{StopKind, meter, view};
 use jiff::Timestamp;
@@ -128,13 +128,16 @@ impl Daemon {
                 .lease()
         });
         let Some(lease) = lease else {
-            let message = "the state cannot be written: a waiting job cannot be cancelled until it can".to_owned();
+            let message =
+                "the state cannot be written: a waiting job cannot be cancelled until it can".to_owned();
             return Reply::Unavailable { message };
         };
         let by = by.to_owned();
         let kind = if now { StopKind::CancelNow { by } } else { StopKind::Cancel { by } };
         match self.engine.stop(lease, &kind) {
-            Ok(()) => Reply::Ok { message: format!("#{job} is being stopped; recorded when the state can be written") },
+            Ok(()) => Reply::Ok {
+                message: format!("#{job} is being stopped; recorded when the state can be written"),
+            },
             Err(error) => Reply::Unavailable { message: format!("#{job} cannot be stopped: {error}") },
         }
     }
@@ -163,7 +166,8 @@ impl Daemon {
             let outlook = view::outlook(world, &frame.now);
             let live = view::order(world);
             let row = |job: &Job| view::row(world, job, &outlook, frame);
-            let mut rows: Vec<JobRow> = live.into_iter().filter_map(|id| world.queue.get(id)).map(row).collect();
+            let mut rows: Vec<JobRow> =
+                live.into_iter().filter_map(|id| world.queue.get(id)).map(row).collect();
             rows.extend(world.queue.history().take(done as usize).map(row));
             let missing = (done as usize).saturating_sub(world.queue.history().count());
             let oldest = world.queue.history().last();
@@ -244,8 +248,10 @@ impl Daemon {
             Reply::Submitted { jobs, .. } => {
                 let ids: Vec<JobId> = jobs.iter().filter_map(|job| job.id).collect();
                 let jobs: Vec<SubmittedJob> = view::submitted(&self.world, &ids, &crate::clock::now());
-                let diagnostics =
-                    warnings.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Warning).collect();
+                let diagnostics = warnings
+                    .into_iter()
+                    .filter(|diagnostic| diagnostic.severity == Severity::Warning)
+                    .collect();
                 Reply::Submitted { jobs, diagnostics }
             }
             other => other,
@@ -281,8 +287,12 @@ impl Daemon {
         let calendar = Calendar::new(self.intake.zone.clone());
         let jobs_dir: PathBuf = self.intake.paths.jobs();
         let clock = |at| calendar.clock(at, &now);
-        let frame =
-            view::Frame { now, jobs_dir: &jobs_dir, clock: &clock, today_began: calendar.day_began(now.wall_ms) };
+        let frame = view::Frame {
+            now,
+            jobs_dir: &jobs_dir,
+            clock: &clock,
+            today_began: calendar.day_began(now.wall_ms),
+        };
         view(self, &frame)
     }
 }

@@ -54,11 +54,12 @@ impl Clerk {
     /// Starts the thread. It ends when its clerks are gone and all orders are carried out.
     pub(super) fn spawn(mailbox: Mailbox) -> std::io::Result<(Self, std::thread::JoinHandle<()>)> {
         let (sender, orders) = mpsc::sync_channel(BACKLOG);
-        let thread = std::thread::Builder::new().name("clerk".to_owned()).stack_size(512 << 10).spawn(move || {
-            for order in orders {
-                carry_out(order, &mailbox);
-            }
-        })?;
+        let thread =
+            std::thread::Builder::new().name("clerk".to_owned()).stack_size(512 << 10).spawn(move || {
+                for order in orders {
+                    carry_out(order, &mailbox);
+                }
+            })?;
         Ok((Self(sender), thread))
     }
 

@@ -28,7 +28,11 @@ enum Source {
 
 impl Devices {
     /// Opens the chosen source; also the devices that are there now.
-    pub(super) fn open(choice: GpuChoice, options: OpenOptions, mailbox: &Mailbox) -> std::io::Result<(Self, Vec<Gpu>)> {
+    pub(super) fn open(
+        choice: GpuChoice,
+        options: OpenOptions,
+        mailbox: &Mailbox,
+    ) -> std::io::Result<(Self, Vec<Gpu>)> {
         let (mut backend, error) = gpu::open(choice, options);
         let name = backend.name();
         let mut trouble = error.map(|error| match error.hint() {
@@ -87,8 +91,10 @@ impl Devices {
     /// loaded, or a device that is back, is found by itself.
     pub(super) fn telemetry(&self, world: &World) {
         if let Source::Sampler(sampler) = &self.source {
-            let missing = |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
-            if world.pool.gpus() == 0 || world.pool.devices().iter().any(|(_, device)| missing(&device.state)) {
+            let missing =
+                |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
+            if world.pool.gpus() == 0 || world.pool.devices().iter().any(|(_, device)| missing(&device.state))
+            {
                 sampler.relist();
             }
         }

@@ -6,7 +6,8 @@ use super::turns::Daemon;
 use crate::engine::Engine;
 use crate::files::{self, SnapshotLimits, SnapshotRequest};
 use crate::model::{
-    AttemptNo, AttemptState, Bytes, Code, Collect, DataFrom, Event, JobId, LeaseId, Outcome, SubmissionId, TaskIx,
+    AttemptNo, AttemptState, Bytes, Code, Collect, DataFrom, Event, JobId, LeaseId, Outcome, SubmissionId,
+    TaskIx,
 };
 use crate::protocol::json;
 use crate::sched::{Effect, EngineReport, Input, Launch, Prepare, view};
@@ -45,7 +46,9 @@ impl Daemon {
                 }
                 match self.inbox.take(&name, &ident, folder_to.as_deref()) {
                     Ok(_) => self.intake.remove_why(&name),
-                    Err(error) => tracing::warn!(name, %error, "cannot take an accepted drop out of the inbox"),
+                    Err(error) => {
+                        tracing::warn!(name, %error, "cannot take an accepted drop out of the inbox")
+                    }
                 }
             }
             Effect::Probe => self.devices.probe(&self.world),
@@ -108,13 +111,17 @@ impl Daemon {
     fn source_of(&self, submission: SubmissionId, origin: &crate::model::Origin) -> Option<String> {
         if let crate::model::Origin::Retry { of } = origin {
             let first = self.world.queue.get(*of)?;
-            return std::fs::read_to_string(self.intake.paths.jobs().join(first.folder()).join("job.yaml")).ok();
+            return std::fs::read_to_string(self.intake.paths.jobs().join(first.folder()).join("job.yaml"))
+                .ok();
         }
         let in_turn = self.last_events.iter().find_map(|record| match &record.event {
-            Event::SubmissionAccepted { submission: found, source, .. } if *found == submission => Some(source.clone()),
+            Event::SubmissionAccepted { submission: found, source, .. } if *found == submission => {
+                Some(source.clone())
+            }
             _ => None,
         });
-        in_turn.or_else(|| self.store.reader().submission(submission).ok().flatten().map(|stored| stored.source))
+        in_turn
+            .or_else(|| self.store.reader().submission(submission).ok().flatten().map(|stored| stored.source))
     }
 
     /// Gathers what a run left behind whose supervisor is gone.

@@ -33,8 +33,16 @@ pub(super) struct Refusal {
 
 impl Intake {
     /// Reads a drop.
-    pub(super) fn drop(&self, dropped: Drop, pool: &PoolFacts, now: &Now) -> Result<Submission, (Drop, Refusal)> {
-        let base = dropped.folder.as_ref().map(|folder| Base { at: folder.clone(), will_be: self.folder_of(&dropped) });
+    pub(super) fn drop(
+        &self,
+        dropped: Drop,
+        pool: &PoolFacts,
+        now: &Now,
+    ) -> Result<Submission, (Drop, Refusal)> {
+        let base = dropped
+            .folder
+            .as_ref()
+            .map(|folder| Base { at: folder.clone(), will_be: self.folder_of(&dropped) });
         let shown = match &dropped.folder {
             Some(folder) => folder.join("job.yaml"),
             None => self.paths.inbox().join(&dropped.name),
@@ -121,7 +129,9 @@ impl Intake {
                 tasks: self.config.limits.tasks,
                 until_done: match self.config.limits.until_done {
                     crate::config::UntilDone::Allow => UntilDone::Allowed,
-                    crate::config::UntilDone::Forbid | crate::config::UntilDone::Cap(_) => UntilDone::Forbidden,
+                    crate::config::UntilDone::Forbid | crate::config::UntilDone::Cap(_) => {
+                        UntilDone::Forbidden
+                    }
                 },
                 max_for: match self.config.limits.until_done {
                     crate::config::UntilDone::Cap(cap) => Some(cap),
@@ -135,7 +145,12 @@ impl Intake {
 
     /// Where an accepted folder is kept: known before it is accepted, so that its paths are right from the start.
     fn folder_of(&self, dropped: &Drop) -> PathBuf {
-        let name = format!("{}-{:x}-{:x}", crate::model::slug(&dropped.stem), dropped.ident.ino, dropped.ident.ctime_ns);
+        let name = format!(
+            "{}-{:x}-{:x}",
+            crate::model::slug(&dropped.stem),
+            dropped.ident.ino,
+            dropped.ident.ctime_ns
+        );
         self.paths.jobs().join(".folders").join(name)
     }
 

@@ -45,7 +45,8 @@ pub(super) fn bind(path: &Path) -> std::io::Result<UnixListener> {
         rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC,
         rustix::fs::Mode::empty(),
     )?;
-    let short = Path::new("/proc/self/fd").join(std::os::fd::AsRawFd::as_raw_fd(&held).to_string()).join(name);
+    let short =
+        Path::new("/proc/self/fd").join(std::os::fd::AsRawFd::as_raw_fd(&held).to_string()).join(name);
     // The directory is 0700; the mask only makes sure of the socket itself.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(short);
@@ -84,11 +85,8 @@ async fn serve(stream: UnixStream, desk: Desk) -> std::io::Result<()> {
     else {
         return Ok(());
     };
-    let ours = Hello {
-        protocol: PROTOCOL,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        pid: std::process::id(),
-    };
+    let ours =
+        Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() };
     send(&mut write, &ServerMessage::Hello(ours)).await?;
     if hello.protocol != PROTOCOL {
         return Ok(());

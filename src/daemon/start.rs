@@ -1,13 +1,13 @@
 //! Opens everything, in the order in which it can be refused; then runs the loop.
 
 use super::clerk::{Clerk, private_dir};
+use super::clockwatch;
 use super::devices::Devices;
 use super::intake::{InboxBoard, Intake};
 use super::message::{INBOX_LEN, Mailbox, Message, fill_random};
 use super::picture::Picture;
 use super::socket::{self, Desk};
 use super::turns::Daemon;
-use super::clockwatch;
 use crate::config::{Config, Environment, Paths};
 use crate::engine::local::{LocalConfig, LocalEngine};
 use crate::engine::{Engine, EngineError};
@@ -224,7 +224,12 @@ fn engine(
     LocalEngine::new(local, report).map_err(DaemonError::Engine)
 }
 
-fn watch_inbox(paths: &Paths, config: &Config, owner: &Owner, mailbox: &Mailbox) -> Result<Inbox, DaemonError> {
+fn watch_inbox(
+    paths: &Paths,
+    config: &Config,
+    owner: &Owner,
+    mailbox: &Mailbox,
+) -> Result<Inbox, DaemonError> {
     let mut watched = InboxConfig::new(paths.inbox(), &paths.state, owner.uid);
     watched.max_bytes = config.limits.max_file.0;
     let mailbox = mailbox.clone();

@@ -132,7 +132,8 @@ impl Daemon {
             Ok(decision) => decision,
             Err(error) => {
                 tracing::error!(%error, "a bug in the scheduler's core: nothing is started any more");
-                self.stopped = Some(format!("a bug in the scheduler ({error}): nothing is started; running jobs go on"));
+                self.stopped =
+                    Some(format!("a bug in the scheduler ({error}): nothing is started; running jobs go on"));
                 Decision::default()
             }
         }
@@ -216,12 +217,16 @@ impl Daemon {
             Message::Client { request, answer, by } => {
                 let reply = match request {
                     Request::Query(query) => self.answer_frozen(&query, &reason),
-                    Request::Command(Command::Cancel { job, now, .. }) => self.cancel_frozen(job, now, &by.name),
+                    Request::Command(Command::Cancel { job, now, .. }) => {
+                        self.cancel_frozen(job, now, &by.name)
+                    }
                     Request::Command(Command::Stop) => {
                         waiting.ended = true;
                         Reply::Ok { message: "the scheduler ends once its last turn is durable".to_owned() }
                     }
-                    Request::Command(_) => Reply::Unavailable { message: format!("{reason}; nothing is changed") },
+                    Request::Command(_) => {
+                        Reply::Unavailable { message: format!("{reason}; nothing is changed") }
+                    }
                     Request::Subscribe { .. } => Reply::Pong,
                 };
                 drop(answer.send(reply));
@@ -230,7 +235,9 @@ impl Daemon {
                 let snapshot = self.frozen_picture(&reason);
                 drop(answer.send(Box::new(super::picture::update(&snapshot, since))));
             }
-            Message::Subscribers(change) => self.subscribers = self.subscribers.saturating_add_signed(change as isize),
+            Message::Subscribers(change) => {
+                self.subscribers = self.subscribers.saturating_add_signed(change as isize)
+            }
             Message::Terminate => waiting.ended = true,
             Message::NoDevices(_) | Message::ClockStep => {}
         }
@@ -280,8 +287,11 @@ impl Daemon {
             }
         }
         for record in events {
-            if let Event::SubmissionAccepted { submission, origin: crate::model::Origin::Inbox { name, .. }, .. } =
-                &record.event
+            if let Event::SubmissionAccepted {
+                submission,
+                origin: crate::model::Origin::Inbox { name, .. },
+                ..
+            } = &record.event
             {
                 self.board.accepted(name, jobs.remove(submission).unwrap_or_default(), &record.at);
             }
@@ -311,9 +321,13 @@ impl Daemon {
             Message::Inbox(event) => self.inbox_event(event, inputs, &now),
             Message::Input(input) => inputs.push(input),
             Message::NoDevices(why) => self.devices.trouble = Some(why),
-            Message::Client { by, request, answer } => self.request(by, request, answer, (inputs, waiting), &now),
+            Message::Client { by, request, answer } => {
+                self.request(by, request, answer, (inputs, waiting), &now)
+            }
             Message::Update { since, answer } => waiting.updates.push((since, answer)),
-            Message::Subscribers(change) => self.subscribers = self.subscribers.saturating_add_signed(change as isize),
+            Message::Subscribers(change) => {
+                self.subscribers = self.subscribers.saturating_add_signed(change as isize)
+            }
             Message::ClockStep => {}
             Message::Terminate => waiting.ended = true,
         }
@@ -402,7 +416,11 @@ impl Daemon {
 
 impl Waiting {
     /// A number under which an answer is expected.
-    fn expect(&mut self, answer: oneshot::Sender<Reply>, diagnostics: Vec<crate::protocol::Diagnostic>) -> u64 {
+    fn expect(
+        &mut self,
+        answer: oneshot::Sender<Reply>,
+        diagnostics: Vec<crate::protocol::Diagnostic>,
+    ) -> u64 {
         self.next += 1;
         self.replies.insert(self.next, (answer, diagnostics));
         self.next
@@ -411,8 +429,12 @@ impl Waiting {
 
 fn trouble(error: &StoreError) -> String {
     if error.is_no_space() {
-        format!("the state disk is full: nothing is accepted or started until there is room ({error}); running jobs go on")
+        format!(
+            "the state disk is full: nothing is accepted or started until there is room ({error}); running jobs go on"
+        )
     } else {
-        format!("the state cannot be written: nothing is accepted or started until it can ({error}); running jobs go on")
+        format!(
+            "the state cannot be written: nothing is accepted or started until it can ({error}); running jobs go on"
+        )
     }
 }

@@ -138,7 +138,8 @@ fn came_back(page: &mut String, detail: &JobDetail) -> fmt::Result {
         writeln!(page, "| {task} | {name}{partial} | {} | `{}` |", file.bytes, clean_line(&file.blake3))?;
     }
     let all = Bytes(detail.outputs.iter().map(|(_, file)| file.bytes.0).sum());
-    writeln!(page, "\n{} files, {all}.", detail.outputs.len())
+    let files = if detail.outputs.len() == 1 { "file" } else { "files" };
+    writeln!(page, "\n{} {files}, {all}.", detail.outputs.len())
 }
 
 /// Hours to two digits, as on screens.

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Serves so many connections, and returns all requests.
-pub(crate) fn answer(
+pub(crate) fn answer<I: IntoIterator<Item = ServerMessage>>(
     paths: &Paths,
     connections: usize,
-    mut answer: impl FnMut(&Request) -> Vec<ServerMessage> + Send + 'static,
+    mut answer: impl FnMut(&Request) -> I + Send + 'static,
 ) -> JoinHandle<Vec<Request>> {
     let listener = UnixListener::bind(paths.socket()).unwrap();
     std::thread::spawn(move || {
@@ -26,21 +26,21 @@ pub(crate) fn answer(
             let (mut stream, _) = listener.accept().unwrap();
             stream.set_read_timeout(Some(TIMEOUT)).unwrap();
             for line in BufReader::new(stream.try_clone().unwrap()).lines() {
-                let messages = match serde_json::from_str(&line.unwrap()).unwrap() {
-                    ClientMessage::Hello(_) => {
-                        let hello = Hello { protocol: PROTOCOL, version: "test".into(), pid: 1 };
-                        vec![ServerMessage::Hello(hello)]
-                    }
-                    ClientMessage::Request(request) => {
-                        let messages = answer(&request);
-                        requests.push(request);
-                        messages
-                    }
-                };
-                for message in messages {
-                    let mut text = serde_json::to_vec(&message).unwrap();
+                let mut send = |message: &ServerMessage| {
+                    let mut text = serde_json::to_vec(message).unwrap();
                     text.push(b'\n');
                     stream.write_all(&text).unwrap();
+                };
+                match serde_json::from_str(&line.unwrap()).unwrap() {
+                    ClientMessage::Hello(_) => {
+                        let hello = Hello { protocol: PROTOCOL, version: "test".into(), pid: 1 };
+                        send(&ServerMessage::Hello(hello));
+                    }
+                    ClientMessage::Request(request) => {
+                        // One by one: a message may be one that the test holds back for a while.
+                        answer(&request).into_iter().for_each(|message| send(&message));
+                        requests.push(request);
+                    }
                 }
                 // `watch` has no end of its own.
                 if matches!(
