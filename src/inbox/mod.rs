@@ -8,6 +8,7 @@
 //! Neighbours: the shell makes drops durable and calls [`Inbox::take`]; `jobfile` reads the bytes.
 
 mod desk;
+mod entry;
 mod folder;
 mod look;
 mod names;
