@@ -369,3 +369,7 @@ impl Desk {
         InboxEvent::Refused { name, ident, reason, hint: hint.to_owned() }.into()
     }
 }
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

@@ -130,7 +130,7 @@ pub type Deliver = Arc<dyn Fn(InboxEvent) + Send + Sync>;
 pub enum Taken {
     /// Out of the inbox. A folder, or a file that was to go somewhere, is now here.
     Moved(Option<PathBuf>),
-    /// The name now holds another drop, which stays and is delivered on its own.
+    /// The name now holds another drop, or one that somebody writes: it stays and is delivered on its own.
     Replaced,
     /// Nothing is there under this name.
     Gone,
@@ -164,7 +164,6 @@ pub enum InboxError {
 #[derive(Debug)]
 pub struct Inbox {
     shared: Arc<Shared>,
-    config: InboxConfig,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -190,7 +189,7 @@ impl Inbox {
             .name("inbox".to_owned())
             .spawn(move || worker.run())
             .map_err(io("watch"))?;
-        Ok(Self { shared, config, thread: Some(thread) })
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     /// Looks through the folder now.
@@ -204,7 +203,7 @@ impl Inbox {
     pub fn take(&self, name: &str, ident: &DropIdent, folder_to: Option<&Path>) -> Result<Taken, InboxError> {
         let name = OsStr::new(name);
         let mut desk = self.shared.desk();
-        let taken = take::take(&self.config.dir, name, ident, folder_to, self.config.max_bytes)?;
+        let taken = take::take(&desk, name, ident, folder_to)?;
         match &taken {
             Taken::Moved(_) => desk.remove(name),
             Taken::Replaced => self.shared.hints.push(Hint::Rescan),

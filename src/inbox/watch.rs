@@ -219,3 +219,19 @@ pub(super) fn words(error: &notify::Error) -> String {
         _ => crate::model::clean_line(&error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_hints_become_one_look_through_the_folder() {
+        let hints = Hints::new().unwrap();
+        for n in 0..=HINTS_MAX {
+            hints.push(Hint::Touched(n.to_string().into()));
+        }
+        let queue: Vec<_> = hints.take().into();
+        assert_eq!(queue, [Hint::Rescan, Hint::Touched(HINTS_MAX.to_string().into())]);
+        assert!(hints.take().is_empty());
+    }
+}
