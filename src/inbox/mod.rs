@@ -171,24 +171,20 @@ impl Inbox {
     /// Starts to watch. What is there already is delivered too. A folder that cannot be watched is an
     /// [`InboxEvent::Alarm`] and tried again; only one that another scheduler has is an error.
     pub fn start(config: InboxConfig, deliver: Deliver) -> Result<Self, InboxError> {
-        let io = |doing| {
-            let path = config.dir.clone();
-            move |source| InboxError::Io { doing, path, source }
-        };
+        let (dir, max_bytes) = (config.dir.clone(), config.max_bytes);
+        let io = |source| InboxError::Io { doing: "watch", path: dir.clone(), source };
         // What stands in the way is reported by the thread.
-        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.dir);
-        let shared = Arc::new(Shared::new(config.clone()).map_err(io("watch"))?);
-        let mut worker = Worker::new(Arc::clone(&shared), config.clone(), deliver);
-        if let Ok(meta) = std::fs::metadata(&config.dir)
+        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        let shared = Arc::new(Shared::new(config.clone()).map_err(io)?);
+        let mut worker = Worker::new(Arc::clone(&shared), config, deliver);
+        if let Ok(meta) = std::fs::metadata(&dir)
             && meta.is_dir()
         {
             worker.own((meta.dev(), meta.ino()))?;
-            take::recover(&config.dir, config.max_bytes)?;
+            take::recover(&dir, max_bytes)?;
         }
-        let thread = std::thread::Builder::new()
-            .name("inbox".to_owned())
-            .spawn(move || worker.run())
-            .map_err(io("watch"))?;
+        let thread =
+            std::thread::Builder::new().name("inbox".to_owned()).spawn(move || worker.run()).map_err(io)?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
