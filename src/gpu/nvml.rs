@@ -3,7 +3,7 @@
 //! Each device is asked on its own: what one refuses says nothing about another. A device that fell off the bus or is
 //! no longer listed is gone; any other error leaves that figure unknown, and a device whose list of processes is
 //! unknown is not provably clean. Devices are found by UUID each time, because indices may move. Calls may block: see
-//! [`deadline`](super::deadline). Processes are read in [`processes`](super::processes).
+//! [`deadline`](super::deadline). Processes are read in `processes`.
 
 use super::processes::{Ignore, of_device};
 use super::{GpuBackend, GpuError, Running, host, locks, unreadable};

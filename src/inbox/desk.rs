@@ -3,6 +3,7 @@
 //! Everything here runs under one lock, so that a look and a take never see each other half done. Nothing here waits
 //! or calls out.
 
+use super::entry::{Entry, Outcome, Told};
 use super::folder::{self, Print, Walk};
 use super::look::{self, Look, Seen, Whole};
 use super::names::{self, NameKind};
@@ -18,53 +19,6 @@ use std::path::PathBuf;
 const BUSY_MS: u64 = 5_000;
 /// A folder that was handed on is watched after this long, if it was not taken.
 const ARM_MS: u64 = 200;
-
-/// What was last said about a name.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-enum Told {
-    #[default]
-    Nothing,
-    Waiting(String),
-    Refused(String),
-    Dropped,
-}
-
-#[derive(Debug, Default)]
-struct Entry {
-    /// Milliseconds of the monotonic clock.
-    due: Option<u64>,
-    /// It came by a rename: it is complete.
-    moved_in: bool,
-    /// Something happened to it: read it even if nothing shows.
-    touched: bool,
-    told: Told,
-    /// As it was when that was said.
-    seen: Option<Seen>,
-    /// What was read of it then.
-    read: Option<(DropIdent, Seen)>,
-    print: Option<Print>,
-    /// As it was at the last look, where only staying the same tells that it is complete.
-    unsure: Option<Seen>,
-    walked: Option<Print>,
-    empty_since: Option<u64>,
-    watched: bool,
-}
-
-/// What a look leads to.
-#[derive(Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) event: Option<InboxEvent>,
-    /// Watch below this folder.
-    pub(super) arm: Option<PathBuf>,
-    /// No longer watch below this one.
-    pub(super) disarm: Option<PathBuf>,
-}
-
-impl From<InboxEvent> for Outcome {
-    fn from(event: InboxEvent) -> Self {
-        Self { event: Some(event), ..Self::default() }
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct Desk {
@@ -115,9 +69,20 @@ impl Desk {
                 self.touch(name, true);
             }
             Hint::Written(name) | Hint::Touched(name) => {
-                // What is none of ours has time: it may be on its way to another name.
-                let other = matches!(names::kind(name), NameKind::Other(_));
-                self.schedule(name, if other { now_ms + self.config.settle_folder.0 } else { settled });
+                let due = match self.entries.get(name) {
+                    Some(entry) if entry.watched => now_ms + self.half_quiet(),
+                    // What is none of ours has time: it may be on its way to another name.
+                    _ if matches!(names::kind(name), NameKind::Other(_)) => {
+                        now_ms + self.config.settle_folder.0
+                    }
+                    _ => settled,
+                };
+                self.schedule(name, due);
+                self.touch(name, false);
+            }
+            Hint::Made(name) => {
+                // Soon, so that what is copied into it is heard.
+                self.schedule(name, now_ms);
                 self.touch(name, false);
             }
             Hint::Removed(name) => {
@@ -131,11 +96,16 @@ impl Desk {
                 }
             }
             Hint::Below(name) => {
-                self.schedule(name, now_ms + self.config.settle_folder.0);
+                self.schedule(name, now_ms + self.half_quiet());
                 self.touch(name, false);
             }
             Hint::Dir { .. } | Hint::Rescan | Hint::Trouble(_) | Hint::Stop => {}
         }
+    }
+
+    /// A folder is whole after half of its time without an event and two looks, half of it apart, that see the same.
+    const fn half_quiet(&self) -> u64 {
+        self.config.settle_folder.0 / 2
     }
 
     fn touch(&mut self, name: &OsStr, moved_in: bool) {
@@ -283,19 +253,23 @@ impl Desk {
     }
 
     fn look_folder(&mut self, name: &OsStr, path: PathBuf, stat: &Stat, now_ms: u64) -> Outcome {
+        let quiet = now_ms + self.half_quiet();
         let Some(entry) = self.entries.get_mut(name) else { return Outcome::default() };
         if stat.st_uid != self.config.uid {
             let why = format!("it belongs to another account (uid {})", stat.st_uid);
             return self.refuse(name, Some(Seen::of(stat)), why, "copy it, so that the copy is yours: cp -r");
         }
-        let quiet = now_ms + self.config.settle_folder.0;
-        let print = match folder::walk(&path, self.leases && !entry.moved_in) {
+        let arm = (!std::mem::replace(&mut entry.watched, true)).then(|| path.clone());
+        let print = match folder::walk(&path, self.leases && !entry.moved_in && arm.is_none()) {
             Walk::Gone => return self.gone(name),
-            Walk::Busy(why) => return self.wait(name, why, Some(quiet)),
-            Walk::Refused(why) => return self.refuse(name, Some(Seen::of(stat)), why, ""),
+            Walk::Busy(why) => return Outcome { arm, ..self.wait(name, why, Some(quiet)) },
+            Walk::Refused(why) => {
+                // Too much to watch: its own events and a look through the inbox have to do.
+                entry.watched = arm.is_none();
+                return self.refuse(name, Some(Seen::of(stat)), why, "");
+            }
             Walk::Whole(print) => print,
         };
-        let arm = (!std::mem::replace(&mut entry.watched, true)).then(|| path.clone());
         if entry.print == Some(print) && matches!(entry.told, Told::Dropped | Told::Refused(_)) {
             // The watch began after the last walk: something may have changed between.
             if arm.is_some() {
@@ -306,7 +280,9 @@ impl Desk {
         if entry.moved_in {
             // It is handed on first and watched later, if it is not taken.
             entry.watched = arm.is_none();
-        } else if entry.walked.replace(print) != Some(print) || arm.is_some() {
+        } else if arm.is_some() || entry.walked != Some(print) {
+            // What was seen before the watch began does not count.
+            entry.walked = arm.is_none().then_some(print);
             self.schedule(name, quiet);
             return Outcome { arm, ..Outcome::default() };
         }
@@ -318,7 +294,7 @@ impl Desk {
         let Some(entry) = self.entries.get_mut(name) else { return Outcome::default() };
         let look = folder::job_file(&path, &self.config, self.leases, entry.unsure);
         if let Look::Busy(why) = look {
-            return self.wait(name, why.to_owned(), Some(now_ms + self.config.settle_folder.0));
+            return self.wait(name, why.to_owned(), Some(now_ms + self.half_quiet()));
         }
         if let Look::Unsure(seen) = look {
             return self.unsure(name, seen, now_ms);
@@ -393,3 +369,7 @@ impl Desk {
         InboxEvent::Refused { name, ident, reason, hint: hint.to_owned() }.into()
     }
 }
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

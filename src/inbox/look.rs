@@ -179,10 +179,15 @@ fn writers(file: &File) -> Writers {
     Writers::None
 }
 
+/// Whether somebody has this file open for writing, as far as can be told.
+pub(super) fn has_writers(file: &File) -> bool {
+    writers(file) == Writers::Some
+}
+
 /// Whether somebody has the file at this path open for writing, as far as can be told.
 pub(super) fn is_being_written(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    openat(CWD, path, flags, Mode::empty()).is_ok_and(|fd| writers(&File::from(fd)) == Writers::Some)
+    openat(CWD, path, flags, Mode::empty()).is_ok_and(|fd| has_writers(&File::from(fd)))
 }
 
 /// What to say about a file without a job file's ending.

@@ -8,6 +8,7 @@
 //! Neighbours: the shell makes drops durable and calls [`Inbox::take`]; `jobfile` reads the bytes.
 
 mod desk;
+mod entry;
 mod folder;
 mod look;
 mod names;
@@ -129,7 +130,7 @@ pub type Deliver = Arc<dyn Fn(InboxEvent) + Send + Sync>;
 pub enum Taken {
     /// Out of the inbox. A folder, or a file that was to go somewhere, is now here.
     Moved(Option<PathBuf>),
-    /// The name now holds another drop, which stays and is delivered on its own.
+    /// The name now holds another drop, or one that somebody writes: it stays and is delivered on its own.
     Replaced,
     /// Nothing is there under this name.
     Gone,
@@ -163,7 +164,6 @@ pub enum InboxError {
 #[derive(Debug)]
 pub struct Inbox {
     shared: Arc<Shared>,
-    config: InboxConfig,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -171,25 +171,21 @@ impl Inbox {
     /// Starts to watch. What is there already is delivered too. A folder that cannot be watched is an
     /// [`InboxEvent::Alarm`] and tried again; only one that another scheduler has is an error.
     pub fn start(config: InboxConfig, deliver: Deliver) -> Result<Self, InboxError> {
-        let io = |doing| {
-            let path = config.dir.clone();
-            move |source| InboxError::Io { doing, path, source }
-        };
+        let (dir, max_bytes) = (config.dir.clone(), config.max_bytes);
+        let io = |source| InboxError::Io { doing: "watch", path: dir.clone(), source };
         // What stands in the way is reported by the thread.
-        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.dir);
-        let shared = Arc::new(Shared::new(config.clone()).map_err(io("watch"))?);
-        let mut worker = Worker::new(Arc::clone(&shared), config.clone(), deliver);
-        if let Ok(meta) = std::fs::metadata(&config.dir)
+        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        let shared = Arc::new(Shared::new(config.clone()).map_err(io)?);
+        let mut worker = Worker::new(Arc::clone(&shared), config, deliver);
+        if let Ok(meta) = std::fs::metadata(&dir)
             && meta.is_dir()
         {
             worker.own((meta.dev(), meta.ino()))?;
-            take::recover(&config.dir, config.max_bytes)?;
+            take::recover(&dir, max_bytes)?;
         }
-        let thread = std::thread::Builder::new()
-            .name("inbox".to_owned())
-            .spawn(move || worker.run())
-            .map_err(io("watch"))?;
-        Ok(Self { shared, config, thread: Some(thread) })
+        let thread =
+            std::thread::Builder::new().name("inbox".to_owned()).spawn(move || worker.run()).map_err(io)?;
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     /// Looks through the folder now.
@@ -203,7 +199,7 @@ impl Inbox {
     pub fn take(&self, name: &str, ident: &DropIdent, folder_to: Option<&Path>) -> Result<Taken, InboxError> {
         let name = OsStr::new(name);
         let mut desk = self.shared.desk();
-        let taken = take::take(&self.config.dir, name, ident, folder_to, self.config.max_bytes)?;
+        let taken = take::take(&desk, name, ident, folder_to)?;
         match &taken {
             Taken::Moved(_) => desk.remove(name),
             Taken::Replaced => self.shared.hints.push(Hint::Rescan),

@@ -4,9 +4,10 @@
 //! drop that slipped in between is put back and delivered on its own. A file on its way out is named by its identity,
 //! so that after a crash an accepted one is told from one that was moved by mistake.
 
-use super::look::{Seen, hash_of};
+use super::desk::Desk;
+use super::look::{Seen, has_writers, hash_of};
 use super::names::{FOLDER_JOB, TAKEN};
-use super::{InboxError, Taken};
+use super::{InboxConfig, InboxError, Taken};
 use crate::model::DropIdent;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, fstat, openat, renameat_with, statat,
@@ -30,12 +31,13 @@ fn lstat(path: &Path) -> io::Result<Stat> {
 
 /// Takes what `ident` names, if it is what `name` holds.
 pub(super) fn take(
-    dir: &Path,
+    inbox: &Desk,
     name: &OsStr,
     ident: &DropIdent,
     folder_to: Option<&Path>,
-    max_bytes: u64,
 ) -> Result<Taken, InboxError> {
+    let InboxConfig { dir, max_bytes, .. } = &inbox.config;
+    let (max_bytes, leases) = (*max_bytes, inbox.leases);
     let path = dir.join(name);
     let stat = match lstat(&path) {
         Ok(stat) => stat,
@@ -50,6 +52,10 @@ pub(super) fn take(
     let Some((mut file, before)) = open_same(&job, ident, is_folder, max_bytes)? else {
         return Ok(Taken::Replaced);
     };
+    // What is written from now on would leave the inbox unread.
+    if leases && has_writers(&file) {
+        return Ok(Taken::Replaced);
+    }
     let target = match folder_to {
         Some(target) => target.to_owned(),
         None => dir.join(TAKEN).join(outgoing(name, ident)),

@@ -3,7 +3,7 @@
 //! Reads of any file are events too and cannot be switched off: they are left out before anybody is woken.
 
 use super::names::{self, NameKind};
-use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
+use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RenameMode};
 use notify::{Config, Event, EventHandler, INotifyWatcher, RecursiveMode, Watcher};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::collections::VecDeque;
@@ -25,6 +25,8 @@ pub(super) enum Hint {
     Written(OsString),
     /// A name appeared, was written to, or its owner, mode or links changed.
     Touched(OsString),
+    /// A folder was made.
+    Made(OsString),
     /// A name is gone.
     Removed(OsString),
     /// Who edits this name may have changed.
@@ -196,6 +198,7 @@ impl Handler {
         Some(match kind {
             EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Hint::MovedIn(name),
             EventKind::Access(_) => Hint::Written(name),
+            EventKind::Create(CreateKind::Folder) => Hint::Made(name),
             _ if removed => Hint::Removed(name),
             _ => Hint::Touched(name),
         })
@@ -214,5 +217,21 @@ pub(super) fn words(error: &notify::Error) -> String {
                 .to_owned()
         }
         _ => crate::model::clean_line(&error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_hints_become_one_look_through_the_folder() {
+        let hints = Hints::new().unwrap();
+        for n in 0..=HINTS_MAX {
+            hints.push(Hint::Touched(n.to_string().into()));
+        }
+        let queue: Vec<_> = hints.take().into();
+        assert_eq!(queue, [Hint::Rescan, Hint::Touched(HINTS_MAX.to_string().into())]);
+        assert!(hints.take().is_empty());
     }
 }

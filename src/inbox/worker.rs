@@ -1,6 +1,7 @@
 //! The inbox's thread: hints in, looks when they are due, events out. It sleeps while nothing happens.
 
-use super::desk::{Desk, Outcome};
+use super::desk::Desk;
+use super::entry::Outcome;
 use super::owner::{OwnerMark, mark_owner};
 use super::watch::{Hint, Hints, Waiter, Watch, words};
 use super::{Deliver, InboxConfig, InboxError, InboxEvent};
