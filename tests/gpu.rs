@@ -326,7 +326,7 @@ fn sampler(
     deadline: Span,
 ) -> (overnight::gpu::SamplerHandle, Receiver<SamplerNews>) {
     let mut backend = backend(fake, locks);
-    let known = backend.list().unwrap();
+    let known: Vec<_> = backend.list().unwrap().into_iter().map(|gpu| gpu.uuid).collect();
     let (sender, receiver) = channel();
     let sender = Mutex::new(sender);
     let deliver = Arc::new(move |news| drop(sender.lock().unwrap().send(news)));

@@ -64,6 +64,7 @@ fn start(setup: &Setup, arguments: &[OsString]) -> Result<(), CliError> {
         .env("LOGNAME", &environment.user)
         .env("SHELL", &environment.shell)
         .envs(environment.for_work())
+        .envs(environment.for_driver())
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

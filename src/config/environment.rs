@@ -35,6 +35,8 @@ pub struct Environment {
     pub editor: Option<String>,
     /// `PATH`
     pub path: Option<String>,
+    /// `LD_LIBRARY_PATH`: where the driver's library may be. For our own processes, never for the work.
+    pub library_path: Option<String>,
     /// The account's login shell, else `SHELL`, else `/bin/sh`.
     pub shell: PathBuf,
     /// The account's name, or its number where it has none.
@@ -71,6 +73,7 @@ impl Environment {
             ssh: text("SSH_CONNECTION").is_some(),
             editor: text("VISUAL").or_else(|| text("EDITOR")),
             path: text("PATH"),
+            library_path: text("LD_LIBRARY_PATH"),
             shell: account.shell.or_else(|| absolute("SHELL")).unwrap_or_else(|| "/bin/sh".into()),
             user: account.name.unwrap_or_else(|| uid.to_string()),
             uid,
@@ -112,6 +115,11 @@ impl Environment {
         let mut all = self.locale.clone();
         all.extend(self.path.iter().map(|path| ("PATH".to_owned(), path.clone())));
         all
+    }
+
+    /// What a process of ours needs to find the driver's library as this one does.
+    pub fn for_driver(&self) -> BTreeMap<String, String> {
+        self.library_path.iter().map(|path| ("LD_LIBRARY_PATH".to_owned(), path.clone())).collect()
     }
 
     /// Whether text goes out as UTF-8: by `LC_ALL`, else `LC_CTYPE`, else `LANG`.

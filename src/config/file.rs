@@ -52,7 +52,7 @@ pub struct EnvironmentConfig {
     pub lang: Option<String>,
 }
 
-/// What a job may ask for at most.
+/// What a job may ask for at most, and how long the pool waits for a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
@@ -71,6 +71,10 @@ pub struct LimitsConfig {
     pub log_mib: u64,
     /// The most tasks of one job.
     pub tasks: u32,
+    /// How long a GPU may take to be proven clean after its lease has ended. After that it is in quarantine.
+    #[serde(with = "length")]
+    #[schemars(with = "String")]
+    pub drain: Span,
 }
 
 impl Default for LimitsConfig {
@@ -82,6 +86,7 @@ impl Default for LimitsConfig {
             snapshot_files: 20_000,
             log_mib: 256,
             tasks: 100_000,
+            drain: Span::secs(30),
         }
     }
 }
@@ -114,12 +119,15 @@ impl Default for Defaults {
 pub struct OutsideConfig {
     /// Names of processes that belong to a GPU's baseline. `*` stands for anything.
     pub ignore: Vec<String>,
+    /// Where the schedulers of all accounts keep the locks of the GPUs that they hold; the same for all of them.
+    /// Default: `/run/lock/overnight`, else `/tmp/overnight-locks`.
+    pub lock_dir: Option<PathBuf>,
 }
 
 impl Default for OutsideConfig {
     fn default() -> Self {
         let names = ["Xorg", "gnome-shell", "Xwayland", "nvidia-*", "dcgm*"];
-        Self { ignore: names.map(str::to_owned).to_vec() }
+        Self { ignore: names.map(str::to_owned).to_vec(), lock_dir: None }
     }
 }
 

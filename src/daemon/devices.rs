@@ -10,6 +10,8 @@ use std::sync::Arc;
 const WATCHED: Span = Span::secs(2);
 /// Telemetry while jobs run and nobody watches.
 const RUNNING: Span = Span::secs(5);
+/// Telemetry while a job waits and a device is not in service: it may be back any moment.
+const WANTED: Span = Span::secs(1);
 /// Telemetry of real devices when nothing runs and nobody watches.
 const IDLE: Span = Span::secs(60);
 
@@ -19,6 +21,8 @@ pub(super) struct Devices {
     name: &'static str,
     /// Why there are no devices.
     pub(super) trouble: Option<String>,
+    /// When a reading was last asked for, boottime milliseconds.
+    asked_at: Option<u64>,
 }
 
 enum Source {
@@ -27,22 +31,31 @@ enum Source {
 }
 
 impl Devices {
-    /// Opens the chosen source; also the devices that are there now.
+    /// Opens the chosen source; also the devices that are there now, if that can be told.
     pub(super) fn open(
         choice: GpuChoice,
         options: OpenOptions,
         mailbox: &Mailbox,
-    ) -> std::io::Result<(Self, Vec<Gpu>)> {
+    ) -> std::io::Result<(Self, Option<Vec<Gpu>>)> {
+        let mut known = options.remembered.clone();
         let (mut backend, error) = gpu::open(choice, options);
         let name = backend.name();
         let mut trouble = error.map(|error| match error.hint() {
             Some(hint) => format!("{error}: {hint}"),
             None => error.to_string(),
         });
-        let gpus = backend.list().unwrap_or_else(|error| {
-            trouble.get_or_insert(error.to_string());
-            Vec::new()
-        });
+        let gpus = match backend.list() {
+            Ok(gpus) => Some(gpus),
+            Err(error) => {
+                trouble.get_or_insert(error.to_string());
+                None
+            }
+        };
+        for gpu in gpus.iter().flatten() {
+            if !known.contains(&gpu.uuid) {
+                known.push(gpu.uuid.clone());
+            }
+        }
         let source = if backend.instant() {
             Source::Instant(backend)
         } else {
@@ -52,9 +65,9 @@ impl Devices {
                 SamplerNews::Devices(Ok(gpus)) => mailbox.post(Message::Input(Input::Devices(gpus))),
                 SamplerNews::Devices(Err(error)) => mailbox.post(Message::NoDevices(error.to_string())),
             });
-            Source::Sampler(gpu::spawn(backend, &gpus, gpu::deadline::DEFAULT_DEADLINE, deliver)?)
+            Source::Sampler(gpu::spawn(backend, &known, gpu::deadline::DEFAULT_DEADLINE, deliver)?)
         };
-        Ok((Self { source, name, trouble }, gpus))
+        Ok((Self { source, name, trouble, asked_at: None }, gpus))
     }
 
     /// `nvml`, `simulated` or `none`.
@@ -65,6 +78,7 @@ impl Devices {
     /// A reading for this turn, if one costs nothing. Leases whose end is among the inputs no longer run.
     pub(super) fn read(&mut self, world: &World, inputs: &[Input]) -> Option<Input> {
         let Source::Instant(backend) = &mut self.source else { return None };
+        self.asked_at = Some(crate::clock::now().boottime_ms);
         if world.pool.gpus() == 0 {
             return None;
         }
@@ -81,7 +95,8 @@ impl Devices {
     }
 
     /// Asks for a fresh reading. Those that cost nothing are taken with the next turn, which the core has asked for.
-    pub(super) fn probe(&self, world: &World) {
+    pub(super) fn probe(&mut self, world: &World) {
+        self.asked_at = Some(crate::clock::now().boottime_ms);
         if let Source::Sampler(sampler) = &self.source {
             sampler.request(running(world, |_| false));
         }
@@ -89,7 +104,7 @@ impl Devices {
 
     /// A reading for telemetry's sake. Where devices are missing, also which ones are there now: a driver that was
     /// loaded, or a device that is back, is found by itself.
-    pub(super) fn telemetry(&self, world: &World) {
+    pub(super) fn telemetry(&mut self, world: &World) {
         if let Source::Sampler(sampler) = &self.source {
             let missing =
                 |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
@@ -101,17 +116,43 @@ impl Devices {
         self.probe(world);
     }
 
-    /// How long until the next reading for telemetry's sake; `None`: none is needed.
-    pub(super) fn period(&self, world: &World, subscribers: usize) -> Option<Span> {
+    /// The driver has told which devices are there: whatever was wrong with it is over.
+    pub(super) fn listed(&mut self) {
+        self.trouble = None;
+    }
+
+    /// When the next reading for telemetry's sake is due, boottime milliseconds; `None`: none is needed.
+    pub(super) fn due(&self, world: &World, subscribers: usize) -> Option<u64> {
+        let period = self.period(world, subscribers)?;
+        Some(self.asked_at.map_or(0, |asked| asked + period.0))
+    }
+
+    fn period(&self, world: &World, subscribers: usize) -> Option<Span> {
         let busy = world.leases.held().next().is_some();
         match (&self.source, busy, subscribers > 0) {
             (Source::Instant(_), _, _) if world.pool.gpus() == 0 => None,
+            _ if world.queue.waiting() > 0 && out_of_service(world) => Some(WANTED),
             (_, true, true) | (Source::Sampler(_), false, true) => Some(WATCHED),
             (_, true, false) => Some(RUNNING),
             (Source::Sampler(_), false, false) => Some(IDLE),
             (Source::Instant(_), false, _) => None,
         }
     }
+}
+
+/// Whether a device may come into service by itself.
+fn out_of_service(world: &World) -> bool {
+    let out = |state: &DeviceState| match state {
+        DeviceState::Outside { .. }
+        | DeviceState::Quarantined(_)
+        | DeviceState::Gone { .. }
+        | DeviceState::Unknown { .. } => true,
+        DeviceState::Free
+        | DeviceState::Held { .. }
+        | DeviceState::Draining { .. }
+        | DeviceState::Closed { .. } => false,
+    };
+    world.pool.gpus() == 0 || world.pool.devices().iter().any(|(_, device)| out(&device.state))
 }
 
 fn running(world: &World, ended: impl Fn(crate::model::LeaseId) -> bool) -> Vec<Running> {

@@ -121,7 +121,7 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     let options = StoreOptions::new(paths.root.join(".first-start"));
     let (store, loaded) =
         Store::open(&paths.store(), &Identity::read(), &options).map_err(DaemonError::Store)?;
-    let world = World::restore(Remembered {
+    let mut world = World::restore(Remembered {
         jobs: loaded.jobs,
         leases: loaded.leases,
         devices: loaded.devices,
@@ -137,9 +137,15 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     let (sender, messages) = mpsc::channel(INBOX_LEN);
     let mailbox = Mailbox(sender);
     let owner = Owner { uid: environment.uid, name: environment.user.clone() };
-    let lock_dir = gpu::lock_dir(None);
-    let options =
-        OpenOptions { seed, control, ignore: config.outside.ignore.clone(), lock_dir: lock_dir.clone() };
+    world.pool.drain_max = Some(config.limits.drain);
+    let lock_dir = gpu::lock_dir(config.outside.lock_dir.as_deref());
+    let options = OpenOptions {
+        seed,
+        control,
+        ignore: config.outside.ignore.clone(),
+        lock_dir: lock_dir.clone(),
+        remembered: world.pool.devices().into_iter().map(|(uuid, _)| uuid.clone()).collect(),
+    };
     let (devices, listed) =
         Devices::open(gpus, options, &mailbox).map_err(io("start the sampler for", &paths.state))?;
     let mut engine = engine(&paths, &config, &environment, lock_dir, &mailbox)?;
@@ -147,7 +153,8 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         GpuChoice::Simulated(n) => Some(n),
         _ => None,
     };
-    let mut first = vec![Input::Host(gpu::host_reading(simulated)), Input::Devices(listed)];
+    let mut first = vec![Input::Host(gpu::host_reading(simulated))];
+    first.extend(listed.map(Input::Devices));
     // Leases whose attempt is not done: their supervisors live, or have left word in their journals.
     let leases: Vec<_> = world
         .queue
@@ -214,6 +221,7 @@ fn engine(
     let local = LocalConfig {
         paths: paths.clone(),
         environment: variables,
+        driver_environment: environment.for_driver(),
         log_bound: Bytes::mib(config.limits.log_mib),
         lock_dir,
         executable,

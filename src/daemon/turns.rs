@@ -67,7 +67,6 @@ impl Daemon {
     pub(super) async fn run(&mut self, first: Vec<Input>) {
         let mut inputs = first;
         let mut waiting = Waiting::default();
-        let mut telemetry_at: Option<u64> = None;
         loop {
             let decision = self.decide(&mut inputs);
             if !decision.events.is_empty() {
@@ -79,7 +78,7 @@ impl Daemon {
             if waiting.ended {
                 return;
             }
-            telemetry_at = self.telemetry(telemetry_at);
+            let telemetry_at = self.devices.due(&self.world, self.subscribers);
             inputs.append(&mut self.pending);
             if inputs.is_empty() {
                 let due = [wake, telemetry_at].into_iter().flatten().min();
@@ -88,7 +87,6 @@ impl Daemon {
                 self.drain(&mut inputs, &mut waiting);
             }
             if telemetry_at.is_some_and(|at| at <= crate::clock::now().boottime_ms) {
-                telemetry_at = None;
                 self.devices.telemetry(&self.world);
             }
         }
@@ -307,19 +305,17 @@ impl Daemon {
         });
     }
 
-    /// When the next reading is due for telemetry's sake.
-    fn telemetry(&self, due: Option<u64>) -> Option<u64> {
-        let period = self.devices.period(&self.world, self.subscribers)?;
-        let at = crate::clock::now().boottime_ms + period.0;
-        Some(due.map_or(at, |due| due.min(at)))
-    }
-
     /// One message into inputs, or into what waits for the turn's end.
     fn take(&mut self, message: Message, inputs: &mut Vec<Input>, waiting: &mut Waiting) {
         let now = crate::clock::now();
         match message {
             Message::Inbox(event) => self.inbox_event(event, inputs, &now),
-            Message::Input(input) => inputs.push(input),
+            Message::Input(input) => {
+                if matches!(input, Input::Devices(_)) {
+                    self.devices.listed();
+                }
+                inputs.push(input);
+            }
             Message::NoDevices(why) => self.devices.trouble = Some(why),
             Message::Client { by, request, answer } => {
                 self.request(by, request, answer, (inputs, waiting), &now)

@@ -64,15 +64,15 @@ impl Shared {
     }
 }
 
-/// Starts the threads that own `backend`. `known` are the devices already listed.
+/// Starts the threads that own `backend`. `known` are the devices that are read already.
 pub fn spawn(
     backend: Box<dyn GpuBackend>,
-    known: &[Gpu],
+    known: &[Uuid],
     deadline: Span,
     deliver: Deliver,
 ) -> std::io::Result<SamplerHandle> {
     let shared = Arc::new(Shared::default());
-    shared.lock().known = known.iter().map(|gpu| gpu.uuid.clone()).collect();
+    shared.lock().known = known.to_vec();
     let handle = SamplerHandle { shared: Arc::clone(&shared) };
     let (worker, watchdog) = (Arc::clone(&shared), shared);
     let (for_worker, for_watchdog) = (Arc::clone(&deliver), deliver);

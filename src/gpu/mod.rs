@@ -136,6 +136,8 @@ pub struct OpenOptions {
     pub ignore: Vec<String>,
     /// Where the cross-scheduler device locks are.
     pub lock_dir: PathBuf,
+    /// Real devices that are remembered from before: they are read too, though the driver may not list them now.
+    pub remembered: Vec<Uuid>,
 }
 
 impl Default for OpenOptions {
@@ -145,6 +147,7 @@ impl Default for OpenOptions {
             control: None,
             ignore: nvml::DEFAULT_IGNORE.map(str::to_owned).to_vec(),
             lock_dir: lock_dir(None),
+            remembered: Vec::new(),
         }
     }
 }
@@ -166,6 +169,7 @@ pub fn open(choice: GpuChoice, options: OpenOptions) -> (Box<dyn GpuBackend>, Op
         GpuChoice::Auto | GpuChoice::Nvml => {
             let config = NvmlConfig { library: None, ignore: options.ignore, lock_dir: options.lock_dir };
             let mut backend = Nvml::new(config);
+            backend.remember(options.remembered);
             match backend.connect() {
                 Ok(()) => (Box::new(backend), None),
                 Err(error) if choice == GpuChoice::Auto && nvml::is_absent(&error) => {

@@ -60,6 +60,11 @@ impl Nvml {
         Self { config, ignore, library: None, known: Vec::new() }
     }
 
+    /// Reads these devices too, though the driver may not list them now.
+    pub fn remember(&mut self, uuids: Vec<Uuid>) {
+        self.known.extend(uuids);
+    }
+
     /// Opens the library and the driver, if they are not open.
     pub fn connect(&mut self) -> Result<(), GpuError> {
         if self.library.is_none() {
@@ -70,14 +75,16 @@ impl Nvml {
 
     fn read(&self, library: &Library, uuid: &Uuid) -> Result<GpuReading, NvmlError> {
         let device = library.device_by_uuid(uuid.0.as_str())?;
-        let memory_used = known(device.memory_info())?.map(|memory| Bytes(memory.used));
         let utilisation = known(device.utilization_rates())?.map(|rates| rates.gpu.min(100) as u8);
         let temperature_c = known(device.temperature(TemperatureSensor::Gpu))?.map(|t| t as i32);
         let power_w = known(device.power_usage())?.map(|milliwatts| milliwatts.div_ceil(1000));
+        // What proves a device clean comes last, and is as old as its first question: the driver may take its time.
+        let at = clock::now();
+        let memory_used = known(device.memory_info())?.map(|memory| Bytes(memory.used));
         let processes = known(of_device(&device, &self.ignore))?;
         Ok(GpuReading {
             uuid: uuid.clone(),
-            at: clock::now(),
+            at,
             unreadable: None,
             memory_used,
             utilisation,

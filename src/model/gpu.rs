@@ -25,7 +25,7 @@ pub struct Gpu {
 pub struct GpuReading {
     /// Which device.
     pub uuid: Uuid,
-    /// When the reading was complete.
+    /// When what it says was true at the earliest: before the first question about memory and processes.
     pub at: Now,
     /// Why the device as a whole could not be read.
     pub unreadable: Option<Unreadable>,

@@ -7,6 +7,9 @@ use crate::model::{
     AttemptNo, AttemptState, Cursor, Event, Failure, Job, JobId, LeaseId, Now, Outcome, RetryOn, TaskIx,
 };
 
+/// A task that never began this often is given up: the pool will not do better.
+const NEVER_BEGAN_MAX: usize = 10;
+
 /// An attempt's directory is ready, or never will be.
 pub(super) fn prepared(
     turn: &mut Turn<'_>,
@@ -185,20 +188,32 @@ fn job_outcome(job: &Job) -> Outcome {
         .unwrap_or(Outcome::Succeeded)
 }
 
-/// Whether a task whose attempt is done is tried again.
+/// Whether a task whose attempt is done is tried again. One that the pool lost before it began, for instance because
+/// another scheduler was faster, is nobody's retry.
 fn retries(job: &Job, task: TaskIx) -> bool {
     let Some(row) = job.task(task) else { return false };
     let retry = &job.spec.request.retry;
-    let made = row.attempts.len() as u32;
-    if job.cancel.is_some() || made > retry.times {
+    let began = row.attempts.iter().filter(|attempt| !never_began(&attempt.state)).count();
+    let Some(outcome) = row.current().state.outcome() else { return false };
+    if job.cancel.is_some() {
         return false;
     }
-    let Some(outcome) = row.current().state.outcome() else { return false };
+    if never_began(&row.current().state) {
+        return row.attempts.len() - began <= NEVER_BEGAN_MAX;
+    }
+    if began as u64 > u64::from(retry.times) {
+        return false;
+    }
     retry.when.iter().any(|when| match (when, outcome) {
         (RetryOn::Lost, Outcome::Lost { .. }) | (RetryOn::Limit, Outcome::LimitReached) => true,
         (RetryOn::Code(wanted), Outcome::Failed(Failure::Code(code))) => wanted == code,
         _ => false,
     })
+}
+
+/// Whether the pool lost an attempt whose work had not begun.
+const fn never_began(state: &AttemptState) -> bool {
+    matches!(state.outcome(), Some(Outcome::Lost { .. })) && state.started().is_none()
 }
 
 fn running_lease(job: &Job) -> Option<LeaseId> {

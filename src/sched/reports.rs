@@ -29,7 +29,7 @@ pub(super) fn report(turn: &mut Turn<'_>, report: EngineReport) {
             collected(turn, lease, (task, attempt), result);
         }
         EngineReport::Missing { lease, heartbeat, at, why } => missing(turn, lease, heartbeat, at, why),
-        EngineReport::NotLaunched { lease, at, why } => ended(turn, lease, lost(at, EndedBy::Proven, why)),
+        EngineReport::NotLaunched { lease, at, why } => not_launched(turn, lease, at, why),
     }
 }
 
@@ -73,6 +73,14 @@ fn ended(turn: &mut Turn<'_>, lease: LeaseId, end: End) {
         waived: is_lost,
         suspended_ms: end.suspended_ms,
     });
+}
+
+/// No supervisor took it on: nothing ran, so nothing comes back.
+fn not_launched(turn: &mut Turn<'_>, lease: LeaseId, at: Now, why: String) {
+    ended(turn, lease, lost(at, EndedBy::Proven, why));
+    if let Some(attempt) = turn.world.lease(lease).and_then(|lease| lease.attempts.last().copied()) {
+        collected(turn, lease, attempt, Ok(Collected::default()));
+    }
 }
 
 /// The supervisor is gone without a word. What never started is launched again under the same token; the rest is lost.

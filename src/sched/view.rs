@@ -2,10 +2,10 @@
 
 use super::forecast::{Forecast, Forecasts, forecast};
 use super::plan::{self, Reason, ask};
-use super::world::{Device, World};
+use super::world::{Device, Drained, World};
 use crate::model::{
-    Attempt, AttemptState, Cursor, DeviceState, Job, JobId, Lease, Now, Outcome, Revision, Run, Span, Uuid,
-    clean_line,
+    Attempt, AttemptState, Cursor, DeviceState, Job, JobId, Lease, Now, Outcome, Revision, Run, Unreadable,
+    Uuid, clean_line,
 };
 use crate::protocol::{
     AttemptRow, GpuRow, JobDetail, JobRow, MeterSummary, OpenLease, PoolFacts, StepRow, SubmittedJob,
@@ -301,16 +301,30 @@ fn gpu(world: &World, uuid: &Uuid, device: &Device, ix: usize, frame: &Frame<'_>
         temperature_c: reading.and_then(|reading| reading.temperature_c),
         power_w: reading.and_then(|reading| reading.power_w),
         processes: reading.and_then(|reading| reading.processes.clone()).unwrap_or_default(),
-        detail: device_detail(&device.state, frame),
+        detail: device_detail(device, uuid, holder, world, frame),
         enforced: false,
     }
 }
 
-fn device_detail(state: &DeviceState, frame: &Frame<'_>) -> Option<String> {
-    let text = match state {
-        DeviceState::Free | DeviceState::Held { .. } => return None,
+fn device_detail(
+    device: &Device,
+    uuid: &Uuid,
+    holder: Option<&Lease>,
+    world: &World,
+    frame: &Frame<'_>,
+) -> Option<String> {
+    let text = match &device.state {
+        DeviceState::Free => return None,
+        DeviceState::Held { .. } => match &device.reading.as_ref()?.unreadable {
+            Some(Unreadable::Gone { detail } | Unreadable::Failed { detail }) => detail.clone(),
+            None => return None,
+        },
         DeviceState::Draining { since, .. } => {
-            format!("draining for {}", frame.now.since(since).unwrap_or(Span(0)))
+            let since = format!("draining since {}", (frame.clock)(since.wall_ms));
+            match holder.map(|lease| world.pool.drained(uuid, lease)) {
+                Some(Drained::NotYet(why) | Drained::Gone(why)) => format!("{since}: {why}"),
+                Some(Drained::Clean) | None => since,
+            }
         }
         DeviceState::Quarantined(quarantine) => {
             format!("{}, since {}", quarantine.why, (frame.clock)(quarantine.since.wall_ms))

@@ -4,7 +4,7 @@
 //! one line of [`LockHolder`] JSON, for people and other schedulers. The files are never removed: a name that comes and
 //! goes could be locked twice.
 
-use super::spec::{Device, Devices};
+use super::spec::Devices;
 use crate::model::{GpuIds, LockHolder, Token};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, Mode, flock};
@@ -56,6 +56,7 @@ pub(super) fn lock_all(devices: &Devices, token: &Token, wall_ms: i64) -> Result
 
 /// What `CUDA_VISIBLE_DEVICES` holds, looked up now: an index may have moved since the device was listed.
 pub(super) fn visible(devices: &Devices, driver: &Path) -> Result<String, String> {
+    // A UUID names the right device whatever its index is.
     let uuids = || devices.held.iter().map(|device| device.uuid.0.as_str()).collect::<Vec<_>>().join(",");
     let given = || devices.held.iter().map(|device| device.index.to_string()).collect::<Vec<_>>().join(",");
     if devices.ids == GpuIds::Uuid || devices.held.iter().any(|device| device.uuid.0.starts_with("MIG-")) {
@@ -73,10 +74,10 @@ pub(super) fn visible(devices: &Devices, driver: &Path) -> Result<String, String
     if let Some(found) = found {
         return Ok(found.join(","));
     }
-    match ask(&devices.held) {
+    match ask(devices) {
         Answer::Indices(indices) => Ok(indices.join(",")),
         Answer::Missing(why) => Err(why),
-        Answer::None => Ok(given()),
+        Answer::None => Ok(uuids()),
     }
 }
 
@@ -178,10 +179,13 @@ enum Answer {
 
 /// Asks the program's own hidden verb, which asks the driver's library; a process of its own, because that library may
 /// hang or die.
-fn ask(held: &[Device]) -> Answer {
+fn ask(devices: &Devices) -> Answer {
+    let held = &devices.held;
     let spawned = Command::new("/proc/self/exe")
         .arg("gpu-indices")
         .args(held.iter().map(|device| &device.uuid.0))
+        .env_clear()
+        .envs(&devices.driver_environment)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -213,6 +217,7 @@ fn ask(held: &[Device]) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spec::Device;
     use super::*;
     use crate::model::Uuid;
 
@@ -225,6 +230,7 @@ mod tests {
             ids: GpuIds::Index,
             lock_dir: dir.to_owned(),
             holder: "17 retrain".to_owned(),
+            driver_environment: std::collections::BTreeMap::new(),
         }
     }
 

@@ -98,6 +98,9 @@ pub struct Devices {
     pub lock_dir: PathBuf,
     /// Written into a lock for whoever finds it taken.
     pub holder: String,
+    /// What the process that asks the driver for indices needs to find its library. The work does not see it.
+    #[serde(default)]
+    pub driver_environment: BTreeMap<String, String>,
 }
 
 /// A device of the lease.

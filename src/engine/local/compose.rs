@@ -51,6 +51,7 @@ pub(super) fn compose(
             ids: spec.request.gpu_ids,
             lock_dir: config.lock_dir.clone(),
             holder: format!("{} {}", launch.job, spec.name),
+            driver_environment: config.driver_environment.clone(),
         },
         collect: Collect {
             items: spec.output.iter().map(|item| filled(item, &values)).collect(),

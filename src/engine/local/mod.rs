@@ -43,6 +43,8 @@ pub struct LocalConfig {
     pub paths: Paths,
     /// `PATH`, `LANG`, `LC_*` of the work.
     pub environment: BTreeMap<String, String>,
+    /// What a process of ours needs to find the driver's library. The work does not see it.
+    pub driver_environment: BTreeMap<String, String>,
     /// How much of an attempt's log is kept.
     pub log_bound: Bytes,
     /// Where the cross-scheduler locks of real devices are.

@@ -30,6 +30,8 @@ pub struct Device {
 pub enum Drained {
     /// No process of the lease, memory back at the baseline.
     Clean,
+    /// It is not there any more: nothing is left to prove.
+    Gone(String),
     /// Not yet, and why.
     NotYet(String),
 }
@@ -46,6 +48,8 @@ pub struct Pool {
     pub memory_held: u64,
     /// Devices have been listed at least once in this process.
     pub listed: bool,
+    /// What the operator has set instead of [`DRAIN_MAX`].
+    pub drain_max: Option<Span>,
     /// Sum and number of utilisation readings of each lease's devices while held. Not durable.
     utilisation: BTreeMap<LeaseId, (u64, u64)>,
 }
@@ -155,19 +159,21 @@ impl Pool {
         }
     }
 
-    /// The devices of a lease are back: clean ones are free, others in quarantine.
+    /// The devices of a lease are back: what is clean is what its last reading makes of it, the rest in quarantine.
     pub(super) fn give_back(&mut self, lease: &Lease, at: Now) {
         let clean = lease.returned.as_ref().is_some_and(|returned| returned.verdict == Verdict::Clean);
         for held in &lease.held.devices {
-            let state = if clean {
-                DeviceState::Free
-            } else {
-                match self.drained(&held.uuid, lease) {
-                    Drained::Clean => DeviceState::Free,
-                    Drained::NotYet(why) => {
-                        DeviceState::Quarantined(Quarantine { why, since: at, lease: Some(lease.id) })
-                    }
+            let state = match self.drained(&held.uuid, lease) {
+                Drained::NotYet(why) if !clean => {
+                    DeviceState::Quarantined(Quarantine { why, since: at, lease: Some(lease.id) })
                 }
+                // Somebody else may be on it by now, or it may have gone. The lease's own lock is returned with it.
+                _ => match self.devices.get(&held.uuid) {
+                    Some(device) if device.reading.is_some() => {
+                        Self::judge(device, |token| *token == lease.token)
+                    }
+                    _ => DeviceState::Free,
+                },
             };
             self.set_state(&held.uuid, state);
         }
@@ -179,8 +185,22 @@ impl Pool {
         let Some((ended, _)) = lease.ended else { return not_yet("the lease has not ended") };
         let Some(device) = self.devices.get(uuid) else { return not_yet("the device is not listed") };
         let Some(reading) = &device.reading else { return not_yet("not read yet") };
-        if reading.at.since(&ended).is_none() || reading.at.boottime_ms < ended.boottime_ms {
+        // Readings are of this boot, and so later than any end of an earlier one.
+        if reading.at.boot == ended.boot && reading.at.boottime_ms < ended.boottime_ms {
             return not_yet("not read since the run ended");
+        }
+        if let Some(Unreadable::Gone { detail }) = &reading.unreadable {
+            return Drained::Gone(detail.clone());
+        }
+        let is_ours = |token: Option<&Token>| token == Some(&lease.token);
+        if reading.lock.as_ref().is_some_and(|lock| !is_ours(lock.token.as_ref()))
+            && reading
+                .processes
+                .as_ref()
+                .is_some_and(|all| all.iter().all(|process| !is_ours(process.token.as_ref())))
+        {
+            // Another scheduler has it by now, and what is on it is that one's.
+            return Drained::Clean;
         }
         let baseline =
             lease.held.devices.iter().find(|held| held.uuid == *uuid).map_or(0, |held| held.baseline.0);
@@ -212,6 +232,11 @@ impl Pool {
             }
             Err(who) => DeviceState::Outside { who },
         }
+    }
+
+    /// How long a device may take to be proven clean.
+    pub fn drain_max(&self) -> Span {
+        self.drain_max.unwrap_or(DRAIN_MAX)
     }
 
     /// Whether a free device may be granted on its last reading: `Some(baseline)`, or `None` if a fresh one is needed.
