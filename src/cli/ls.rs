@@ -180,13 +180,18 @@ fn is_in(row: &JobRow, state: State) -> bool {
 }
 
 pub(super) fn gpus(json: bool, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
-    let Reply::Gpus(rows) = Session::open(setup)?.query(Query::Gpus)? else {
+    let mut session = Session::open(setup)?;
+    let Reply::Gpus(rows) = session.query(Query::Gpus)? else {
         return Err(CliError::Answer);
     };
     if json {
         io.json(&json::gpus(&rows))?;
     } else if rows.is_empty() {
         io.note("no GPU in the pool");
+        // The scheduler knows why: a driver that refuses is one of its notices.
+        if let Reply::Snapshot(all) = session.query(Query::Snapshot { since: None })? {
+            all.notices.iter().for_each(|notice| io.note(&notice.text));
+        }
     } else {
         gpu_table(&rows, io)?;
     }

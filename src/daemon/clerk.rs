@@ -24,6 +24,13 @@ pub(super) enum Order {
         /// Links `log.txt` and `output` to this attempt.
         attempt: u32,
     },
+    /// A job's folder links `log.txt` and `output` to a further attempt.
+    Links {
+        /// The folder.
+        dir: PathBuf,
+        /// The attempt.
+        attempt: u32,
+    },
     /// Files of a job that is done.
     Receipt {
         /// The folder.
@@ -73,6 +80,9 @@ fn carry_out(order: Order, mailbox: &Mailbox) {
     match order {
         Order::Folder { dir, source, answer, attempt } => {
             warn(&dir, "write the folder of a job", folder(&dir, source.as_deref(), &answer, attempt));
+        }
+        Order::Links { dir, attempt } => {
+            warn(&dir, "link the log and the output of a job", links(&dir, attempt));
         }
         Order::Receipt { dir, json, markdown, attempt } => {
             warn(&dir, "write a receipt", receipt(&dir, &json, &markdown, attempt));

@@ -61,6 +61,9 @@ impl Daemon {
             tracing::error!(lease = %launch.lease, %error, "cannot launch");
             let at = crate::clock::now();
             self.pending.push(Input::Engine(EngineReport::NotLaunched { lease: launch.lease, at, why }));
+        } else if launch.attempt > AttemptNo(1) {
+            let dir = self.intake.paths.jobs().join(&launch.folder);
+            self.clerk.order(Order::Links { dir, attempt: launch.attempt.0 });
         }
     }
 

@@ -42,6 +42,8 @@ pub struct Nvml {
     library: Option<Library>,
     /// Every device that was ever listed.
     known: Vec<Uuid>,
+    /// The last list.
+    last: Vec<Gpu>,
 }
 
 impl std::fmt::Debug for Nvml {
@@ -57,7 +59,7 @@ impl Nvml {
     /// Nothing is opened yet.
     pub fn new(config: NvmlConfig) -> Self {
         let ignore = Ignore::new(&config.ignore);
-        Self { config, ignore, library: None, known: Vec::new() }
+        Self { config, ignore, library: None, known: Vec::new(), last: Vec::new() }
     }
 
     /// Reads these devices too, though the driver may not list them now.
@@ -100,7 +102,7 @@ impl GpuBackend for Nvml {
     fn list(&mut self) -> Result<Vec<Gpu>, GpuError> {
         self.connect()?;
         let Some(library) = &self.library else { return Ok(Vec::new()) };
-        let gpus = match list(library) {
+        let mut gpus = match list(library) {
             Ok(gpus) => gpus,
             Err(error) => {
                 if is_stale(&error) {
@@ -109,6 +111,15 @@ impl GpuBackend for Nvml {
                 return Err(refusal(&error));
             }
         };
+        // One that cannot be described now is not thereby gone.
+        let silent = |gpu: &&Gpu| {
+            !gpus.iter().any(|listed| listed.uuid == gpu.uuid)
+                && library.device_by_uuid(gpu.uuid.0.as_str()).is_err_and(|error| !is_gone(&error))
+        };
+        let silent: Vec<Gpu> = self.last.iter().filter(silent).cloned().collect();
+        gpus.extend(silent);
+        gpus.sort_by_key(|gpu| gpu.index);
+        self.last.clone_from(&gpus);
         for gpu in &gpus {
             if !self.known.contains(&gpu.uuid) {
                 self.known.push(gpu.uuid.clone());

@@ -286,7 +286,8 @@ fn gpu(world: &World, uuid: &Uuid, device: &Device, ix: usize, frame: &Frame<'_>
         DeviceState::Held { lease } | DeviceState::Draining { lease, .. } => world.lease(*lease),
         _ => None,
     };
-    let listed = device.gpu.as_ref();
+    // What is no longer listed is still shown by its name.
+    let listed = device.gpu.as_ref().or(device.was.as_ref());
     let reading = device.reading.as_ref();
     GpuRow {
         uuid: uuid.clone(),

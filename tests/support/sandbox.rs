@@ -61,17 +61,23 @@ impl Run {
 pub(crate) struct Sandbox {
     dir: TempDir,
     gpus: String,
+    environment: Vec<(String, PathBuf)>,
     scheduler: Option<Child>,
 }
 
 impl Sandbox {
     /// An empty one, without a scheduler; `gpus` is what `serve --gpus` will be given.
     pub(crate) fn new(gpus: &str) -> Self {
+        Self::with_environment(gpus, Vec::new())
+    }
+
+    /// Likewise; all that is started here finds these variables too.
+    pub(crate) fn with_environment(gpus: &str, environment: Vec<(String, PathBuf)>) -> Self {
         let dir = tempfile::Builder::new().prefix("overnight-").tempdir().unwrap();
         for folder in ["home", "gates", "staging"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        Self { dir, gpus: gpus.to_owned(), scheduler: None }
+        Self { dir, gpus: gpus.to_owned(), environment, scheduler: None }
     }
 
     /// One with a scheduler that answers.
@@ -124,6 +130,7 @@ impl Sandbox {
             .env("HOME", self.dir().join("home"))
             .env("LANG", "C.UTF-8")
             .env("TERM", "xterm-256color")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(self.dir())
             .stdin(Stdio::null());
         command

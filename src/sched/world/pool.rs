@@ -19,6 +19,8 @@ const UNSEEN_BYTES: u64 = 2 * Bytes::GIB;
 pub struct Device {
     /// What it is; `None` for one that is remembered but not listed now.
     pub gpu: Option<Gpu>,
+    /// What it was when it was last listed in this process.
+    pub was: Option<Gpu>,
     /// What the pool thinks of it. Durable.
     pub state: DeviceState,
     /// The last reading.
@@ -91,14 +93,14 @@ impl Pool {
             device.gpu = None;
         }
         for gpu in gpus {
-            self.devices
-                .entry(gpu.uuid.clone())
-                .or_insert_with(|| Device {
-                    gpu: None,
-                    state: DeviceState::Unknown { detail: "not read yet".to_owned() },
-                    reading: None,
-                })
-                .gpu = Some(gpu.clone());
+            let device = self.devices.entry(gpu.uuid.clone()).or_insert_with(|| Device {
+                gpu: None,
+                was: None,
+                state: DeviceState::Unknown { detail: "not read yet".to_owned() },
+                reading: None,
+            });
+            device.gpu = Some(gpu.clone());
+            device.was = Some(gpu.clone());
         }
     }
 
@@ -120,7 +122,7 @@ impl Pool {
     }
 
     pub(super) fn restore(&mut self, uuid: Uuid, state: DeviceState) {
-        self.devices.insert(uuid, Device { gpu: None, state, reading: None });
+        self.devices.insert(uuid, Device { gpu: None, was: None, state, reading: None });
     }
 
     pub(super) fn set_state(&mut self, uuid: &Uuid, state: DeviceState) {
@@ -134,6 +136,7 @@ impl Pool {
         for held in &lease.held.devices {
             let device = self.devices.entry(held.uuid.clone()).or_insert(Device {
                 gpu: None,
+                was: None,
                 state: DeviceState::Free,
                 reading: None,
             });
