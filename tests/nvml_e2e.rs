@@ -235,21 +235,24 @@ fn a_job_sees_its_gpu_by_the_index_of_now_and_its_receipt_names_the_uuid() {
 fn a_grant_takes_a_fresh_reading_and_no_tick() {
     let machine = Machine::with(&["GPU-a"]);
     let sandbox = machine.serving();
-    gpu_in(&sandbox, "GPU-a", "free");
-    let mut took = Vec::new();
-    for round in 0..7 {
-        let name = format!("round{round}");
-        sandbox.open_gate(&name);
-        let dropped = clock::wall_ms();
-        hold(&sandbox, &name, "");
-        assert_eq!(sandbox.wait_for_end(&name), "succeeded");
-        took.push(began_ms(&sandbox, &name) - dropped as f64);
-        gpu_in(&sandbox, "GPU-a", "free");
+    for (what, request) in [("no", "gpus: 0"), ("by UUID, one", "gpus: 1, gpu_ids: uuid"), ("one", "gpus: 1")]
+    {
+        let mut took = Vec::new();
+        for round in 0..5 {
+            gpu_in(&sandbox, "GPU-a", "free");
+            let_readings_age();
+            let name = format!("{}{round}", what.replace([' ', ','], "-").to_lowercase());
+            sandbox.open_gate(&name);
+            let dropped = clock::wall_ms();
+            sandbox.drop_file(&format!("{name}.yaml"), &job(&until(&sandbox.gate(&name)), request));
+            assert_eq!(sandbox.wait_for_end(&name), "succeeded");
+            took.push(began_ms(&sandbox, &name) - dropped as f64);
+        }
+        took.sort_by(f64::total_cmp);
+        println!("drop to first instruction on {what} GPU, ms: {took:.1?}");
+        // Every other wake-up is a second away at least.
+        assert!(took[took.len() / 2] < 900.0, "{took:?}");
     }
-    took.sort_by(f64::total_cmp);
-    println!("drop to first instruction, ms: {took:.1?}");
-    // Every other wake-up is a second away at least.
-    assert!(took[took.len() / 2] < 900.0, "{took:?}");
 }
 
 #[test]
@@ -401,9 +404,14 @@ fn a_gpu_that_stays_dirty_is_quarantined_and_the_next_job_goes_elsewhere() {
         gpu.memory_used = 40 * GIB;
     });
     sandbox.open_gate("leaky");
-    let draining = gpu_in(&sandbox, "GPU-a", "draining");
-    let detail = text(&draining, "detail");
-    assert!(detail.contains("since") && detail.contains(&culprit.0.id().to_string()), "{detail}");
+    let names_the_culprit = |gpu: &Value| {
+        let detail = gpu["detail"].as_str().unwrap_or_default();
+        detail.contains("since") && detail.contains(&format!("pid {} sleep", culprit.0.id()))
+    };
+    eventually("a GPU that drains, with the reason", || {
+        let gpu = gpu(&sandbox, "GPU-a");
+        (gpu["state"] == "draining" && names_the_culprit(&gpu)).then_some(())
+    });
     assert_eq!(sandbox.wait_for_end("leaky"), "succeeded");
     let early = sandbox.show("leaky");
     assert_eq!(early["attempts"][0]["release"]["verdict"], "pending", "{early:#}");
@@ -414,8 +422,7 @@ fn a_gpu_that_stays_dirty_is_quarantined_and_the_next_job_goes_elsewhere() {
     sandbox.serve();
     assert_ne!(gpu(&sandbox, "GPU-a")["state"], "free");
     let quarantined = gpu_in(&sandbox, "GPU-a", "quarantined");
-    let detail = text(&quarantined, "detail");
-    assert!(detail.contains("since") && detail.contains(&culprit.0.id().to_string()), "{detail}");
+    assert!(names_the_culprit(&quarantined), "{quarantined:#}");
     let late = sandbox.show("leaky");
     assert_eq!(late["attempts"][0]["release"]["verdict"], "quarantined", "{late:#}");
     assert_eq!(late["gpu_ms"], early["gpu_ms"], "the meter stopped when the run ended");
@@ -642,5 +649,6 @@ fn a_model_and_a_memory_size_find_the_cards_that_vendors_call_so() {
     fs::write(sandbox.dir().join("l4.yaml"), job("true", request)).unwrap();
     let refused = sandbox.run(&["submit", "l4.yaml"]);
     assert_eq!(refused.code, 1);
-    assert!(refused.stderr.contains("L40S"), "what there is: {}", refused.stderr);
+    let told = refused.stdout + &refused.stderr;
+    assert!(told.contains("L40S"), "what there is: {told}");
 }
