@@ -8,9 +8,10 @@ mod samples;
 use crate::cli::{self, CliError, DashboardArgs, Exit, Invocation, ServeArgs, Setup};
 use crate::config::{Environment, GpuSource};
 use crate::daemon::{self, DaemonError, ServeSetup};
-use crate::gpu::{self, GpuChoice};
+use crate::gpu::{self, GpuChoice, GpuError};
 use crate::model::Uuid;
 use crate::store::StoreError;
+use crate::supervisor::spec::NOT_LISTED;
 use crate::tui;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -29,6 +30,11 @@ pub fn internal(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCod
                 let mut out = std::io::stdout().lock();
                 let written = indices.iter().try_for_each(|index| writeln!(out, "{index}"));
                 if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            }
+            // Its caller tells a device that is not there from a driver that cannot be asked.
+            Err(error @ (GpuError::NotListed(_) | GpuError::NoIndex(_))) => {
+                let _ = complain(&error.to_string());
+                ExitCode::from(NOT_LISTED)
             }
             Err(error) => complain(&error.to_string()),
         });

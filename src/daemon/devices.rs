@@ -143,11 +143,10 @@ impl Devices {
 /// Whether a device may come into service by itself.
 fn out_of_service(world: &World) -> bool {
     let out = |state: &DeviceState| match state {
-        DeviceState::Outside { .. }
-        | DeviceState::Quarantined(_)
-        | DeviceState::Gone { .. }
-        | DeviceState::Unknown { .. } => true,
-        DeviceState::Free
+        DeviceState::Outside { .. } | DeviceState::Quarantined(_) | DeviceState::Unknown { .. } => true,
+        // A device that has gone is not back within seconds.
+        DeviceState::Gone { .. }
+        | DeviceState::Free
         | DeviceState::Held { .. }
         | DeviceState::Draining { .. }
         | DeviceState::Closed { .. } => false,

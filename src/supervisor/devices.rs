@@ -4,7 +4,7 @@
 //! one line of [`LockHolder`] JSON, for people and other schedulers. The files are never removed: a name that comes and
 //! goes could be locked twice.
 
-use super::spec::Devices;
+use super::spec::{Devices, NOT_LISTED};
 use crate::model::{GpuIds, LockHolder, Token};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, Mode, flock};
@@ -208,7 +208,7 @@ fn ask(devices: &Devices) -> Answer {
                 indices.len() == held.len() && indices.iter().all(|text| text.parse::<u32>().is_ok());
             if numbers { Answer::Indices(indices) } else { Answer::None }
         }
-        Ok(status) if status.code() == Some(1) => {
+        Ok(status) if status.code() == Some(i32::from(NOT_LISTED)) => {
             Answer::Missing("a GPU of the lease is no longer listed by the driver".to_owned())
         }
         Ok(_) | Err(_) => Answer::None,

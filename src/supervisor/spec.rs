@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// How the program's hidden verb `gpu-indices` exits when the driver does not list one of the devices.
+pub const NOT_LISTED: u8 = 66;
+
 /// One attempt, ready to run: every path absolute, every value final.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchSpec {
