@@ -681,13 +681,13 @@ fn a_device_that_somebody_else_holds_is_not_run_on() {
     assert!(why.contains("GPU-real") && why.contains("1 test"), "{why}");
     it.stop(1, &StopKind::CancelNow { by: "ana".to_owned() });
     it.until_ended();
+    it.until_collected().unwrap();
     // Held until the devices are proven clean, not only until the run has ended.
     let mut third = second.clone();
     third.lease = LeaseId(3);
     it.launch(&third);
     it.until(|news| matches!(news, EngineReport::NotLaunched { lease: LeaseId(3), .. }).then_some(()));
     let supervisor = it.supervisor(1);
-    it.until_collected().unwrap();
     it.engine().dismiss(LeaseId(1)).unwrap();
     wait_for(|| (!process::is_running(supervisor)).then_some(()));
     third.lease = LeaseId(4);
