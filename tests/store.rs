@@ -1,9 +1,5 @@
 //! The store over real files: reopening, refusals, crashes, full disks, questions.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test that cannot go on says so by a panic"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by a panic")]
 
 use overnight::model::*;
 use overnight::store::{Batch, Identity, Loaded, Store, StoreError, StoreOptions};
@@ -555,6 +551,19 @@ fn a_crash_while_creating_leaves_a_first_start() {
     fs::write(dir.path().join("state/state.new"), "half").unwrap();
     assert!(open(dir.path()).unwrap().1.first_start);
     assert!(!dir.path().join("state/state.new").exists());
+}
+
+#[test]
+fn a_store_that_was_taken_away_while_in_use_is_not_opened_again_until_it_is_back() {
+    let dir = filled();
+    let (store, _) = open(dir.path()).unwrap();
+    let away = dir.path().join("away");
+    fs::rename(path(dir.path()), &away).unwrap();
+    let error = reopen(&store).unwrap_err();
+    assert!(matches!(error, StoreError::Removed { .. }), "{error:?}");
+    fs::rename(&away, path(dir.path())).unwrap();
+    assert_eq!(reopen(&store).unwrap(), 20);
+    append(&store, jobs(vec![job(21)])).unwrap();
 }
 
 // --- crashes and full disks ---
