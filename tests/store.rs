@@ -1,10 +1,10 @@
 //! The store over real files: reopening, refusals, crashes, full disks, questions.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by a panic")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
 use overnight::model::*;
 use overnight::store::{Batch, Identity, Loaded, Store, StoreError, StoreOptions};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -631,6 +631,11 @@ fn nothing_that_was_acknowledged_is_lost_when_the_writer_is_killed() {
     }
 }
 
+/// Said past the capture of output, which would hide it.
+fn skipped(test: &str, why: &str) {
+    std::io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes()).unwrap();
+}
+
 /// A small file system of its own, unmounted at the end. `None`, said so, where that is not allowed.
 struct SmallDisk(PathBuf, #[expect(dead_code, reason = "removed at the end")] TempDir);
 
@@ -646,7 +651,7 @@ impl SmallDisk {
             .status()
             .is_ok_and(|status| status.success());
         if !mounted {
-            eprintln!("SKIPPED {test}: a small disk can only be mounted by root");
+            skipped(test, "a small disk can only be mounted by root");
             return None;
         }
         Some(Self(path, dir))
