@@ -78,7 +78,8 @@ fn supervise() -> io::Result<()> {
     let mut supervisor = Supervisor::new(&spec, journal, control, children);
     supervisor.greet();
     if supervisor.take_devices(&spec) {
-        supervisor.begin(spec);
+        supervisor.begin(&spec);
+        drop(spec);
         supervisor.run();
     }
     Ok(())

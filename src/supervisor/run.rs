@@ -19,10 +19,10 @@ const KILL_PATIENCE: Span = Span::secs(10);
 const ROUND_FIRST_MS: u64 = 10;
 const ROUND_LONGEST_MS: u64 = 200;
 /// How much is read from the log's pipe before other things get their turn.
-const READS_A_TURN: usize = 16;
-const READ: usize = 64 << 10;
+const READS_A_TURN: usize = 64;
+const READ: usize = 16 << 10;
 /// More than any pipe holds.
-const DRAIN_READS: usize = 64;
+const DRAIN_READS: usize = 128;
 /// Less than this between the clocks is their rounding, not a suspend.
 const SUSPEND_NOISE_MS: u64 = 20;
 
@@ -251,7 +251,7 @@ impl Running {
         if let Some(reason) = self.reason.take() {
             match came {
                 RunEnd::Exited { code } => {
-                    self.notes.push(format!("the work exited with {code} when it was told to end"))
+                    self.notes.push(format!("the work exited with {code} when it was told to end"));
                 }
                 RunEnd::Signalled { signal } if signal == Signal::KILL.as_raw() => {
                     self.notes.push("the work had to be killed".to_owned());

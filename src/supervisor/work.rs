@@ -88,9 +88,9 @@ impl Supervisor {
     }
 
     /// Runs one attempt whose intent is in the journal.
-    pub(super) fn begin(&mut self, spec: LaunchSpec) {
+    pub(super) fn begin(&mut self, spec: &LaunchSpec) {
         self.attempts += 1;
-        let place = Place::of(&spec);
+        let place = Place::of(spec);
         let mut attempt = Attempt {
             task: spec.task,
             number: spec.attempt,
@@ -98,7 +98,7 @@ impl Supervisor {
             place,
             phase: Phase::Home,
         };
-        match start::start(&spec) {
+        match start::start(spec) {
             Ok(started) => {
                 let (main, at) = (started.main, started.at);
                 attempt.phase =
@@ -179,8 +179,8 @@ impl Supervisor {
             match self.attempt.as_mut().map(|attempt| &mut attempt.phase) {
                 Some(Phase::Running(running)) => running.reaped(reaped),
                 Some(Phase::Collecting(collection)) => {
-                    if let Some(failure) = collection.reaped(reaped, now) {
-                        self.collected(failure);
+                    if let Some(result) = collection.reaped(reaped, now) {
+                        self.collected(result.err());
                     }
                 }
                 Some(Phase::Home) | None => {}
@@ -231,8 +231,8 @@ impl Supervisor {
                 self.turn_running(now, nobody_left)
             }
             Some(Phase::Collecting(collection)) => {
-                if let Some(failure) = collection.turn(now) {
-                    self.collected(failure);
+                if let Some(result) = collection.turn(now) {
+                    self.collected(result.err());
                 }
                 None
             }
@@ -320,7 +320,7 @@ impl Supervisor {
             .and_then(|()| self.journal.append(intent))
             .and_then(|()| self.journal.sync());
         match made {
-            Ok(()) => self.begin(spec),
+            Ok(()) => self.begin(&spec),
             Err(error) => {
                 let place = Place::of(&spec);
                 self.record(
