@@ -11,10 +11,14 @@ use overnight::model::{
     WorkKind,
 };
 use overnight::sched::{EngineReport, Launch, LaunchDevice, StopKind};
+use overnight::supervisor::message::{self, News, Order};
 use overnight::supervisor::process::{self, ProcessId};
 use overnight::supervisor::record;
+use overnight::supervisor::spec::{Devices, Environment, LaunchSpec, WorkDir};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{BufRead, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -72,7 +76,7 @@ impl Box_ {
             ]),
             log_bound: self.log_bound,
             lock_dir: self.dir.path().join("locks"),
-            executable: File::open(env!("CARGO_BIN_EXE_overnight")).unwrap().into(),
+            executable: File::open(executable()).unwrap().into(),
             collector: Some(self.collector.clone()),
         };
         let report = move |news| {
@@ -186,6 +190,10 @@ impl Drop for Box_ {
             }
         }
     }
+}
+
+fn executable() -> PathBuf {
+    std::env::var_os("OVERNIGHT_TEST_EXE").unwrap_or_else(|| env!("CARGO_BIN_EXE_overnight").into()).into()
 }
 
 #[derive(Debug)]
@@ -732,6 +740,223 @@ fn a_full_disk_stops_neither_the_work_nor_its_end() {
     let log = it.log();
     assert!(log.starts_with("1\n2\n3\n"));
     assert!(log.len() < 300_000);
+}
+
+#[test]
+fn a_process_that_a_kill_does_not_end_is_named_and_the_run_ends_after_ten_seconds() {
+    let mut it = Box_::new();
+    let Some(disk) = Frozen::make(it.dir.path()) else {
+        eprintln!("SKIPPED: freezing a loop mount needs root, mkfs.ext4 and fsfreeze");
+        return;
+    };
+    let at = disk.at.display();
+    it.launch(&shell(&format!(
+        "(while [ ! -e $OVERNIGHT_OUTPUT/go ]; do sleep 0.02; done; exec dd if=/dev/zero of={at}/file bs=4k count=1) &
+         echo ready; sleep 600"
+    )));
+    it.until_started();
+    disk.freeze();
+    std::fs::write(it.output("go"), "").unwrap();
+    let main = record::read(&it.run_dir(1).join(record::NAME)).unwrap().main().unwrap();
+    let stuck = |seen: &process::Seen| seen.session == main.pid && seen.state == b'D';
+    wait_for(|| process::all().iter().any(stuck).then_some(()));
+    let before = overnight::clock::now();
+    it.stop(1, &StopKind::CancelNow { by: "ana".to_owned() });
+    let end = it.until_ended();
+    assert_eq!((end.how, end.by), (RunEnd::Cancelled { by: "ana".to_owned() }, EndedBy::AfterKill));
+    assert!((10_000..13_000).contains(&end.at.since(&before).unwrap().0));
+    assert!(end.notes.iter().any(|note| note.contains("(dd)")), "{:?}", end.notes);
+    it.until_collected().unwrap();
+}
+
+/// A file system whose writers hang.
+struct Frozen {
+    at: PathBuf,
+}
+
+impl Frozen {
+    fn make(dir: &Path) -> Option<Self> {
+        let (image, at) = (dir.join("image"), dir.join("frozen"));
+        File::create(&image).ok()?.set_len(8 << 20).ok()?;
+        std::fs::create_dir(&at).ok()?;
+        let done = run_quietly("mkfs.ext4", &["-q".as_ref(), image.as_ref()])
+            && run_quietly("mount", &["-o".as_ref(), "loop".as_ref(), image.as_ref(), at.as_ref()]);
+        done.then_some(Self { at })
+    }
+
+    fn freeze(&self) {
+        assert!(run_quietly("fsfreeze", &["-f".as_ref(), self.at.as_ref()]));
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        run_quietly("fsfreeze", &["-u".as_ref(), self.at.as_ref()]);
+        run_quietly("umount", &["-l".as_ref(), self.at.as_ref()]);
+    }
+}
+
+fn run_quietly(program: &str, arguments: &[&std::ffi::OsStr]) -> bool {
+    let quiet = std::process::Stdio::null;
+    let status = std::process::Command::new(program).args(arguments).stdout(quiet()).stderr(quiet()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_kill_for_memory_is_told_apart_as_probable() {
+    let mut it = Box_::new();
+    let group = PathBuf::from(format!("/sys/fs/cgroup/memory/overnight-test-{}", std::process::id()));
+    if std::fs::create_dir(&group).is_err()
+        || std::fs::write(group.join("memory.limit_in_bytes"), "32M").is_err()
+    {
+        eprintln!("SKIPPED: a memory limit needs a writable cgroup v1");
+        return;
+    }
+    let end = it.run(&format!("(echo $BASHPID >{}/cgroup.procs; exec tail /dev/zero)", group.display()));
+    assert_eq!(end.how, RunEnd::OutOfMemory { certain: false });
+    std::fs::remove_dir(&group).unwrap();
+}
+
+#[test]
+fn a_sign_of_life_comes_every_few_seconds_and_is_written_down() {
+    let mut it = Box_::new();
+    it.launch(&shell("sleep 600"));
+    let started = it.until_started();
+    let at = it.until(|news| match news {
+        EngineReport::Heartbeat { at, .. } => Some(*at),
+        _ => None,
+    });
+    assert!((4000..7000).contains(&at.since(&started).unwrap().0));
+    let state = record::read(&it.run_dir(1).join(record::NAME)).unwrap();
+    assert_eq!(state.heartbeat.unwrap().at, at);
+    assert!(state.heartbeat.unwrap().peak_memory.is_some());
+    it.stop(1, &StopKind::CancelNow { by: "ana".to_owned() });
+    it.until_ended();
+}
+
+#[test]
+fn a_shutdown_signal_to_the_supervisor_does_not_blind_it() {
+    let mut it = Box_::new();
+    it.launch(&shell("while [ ! -e $OVERNIGHT_OUTPUT/go ]; do sleep 0.02; done; exit 4"));
+    it.until_started();
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::HUP, rustix::process::Signal::INT]
+    {
+        assert!(process::signal(it.supervisor(1), signal));
+    }
+    std::fs::write(it.output("go"), "").unwrap();
+    assert_eq!(it.until_ended().how, RunEnd::Exited { code: 4 });
+}
+
+#[test]
+fn one_lease_runs_its_attempts_in_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let run_dir = dir.path().join("run");
+    std::fs::create_dir(&run_dir).unwrap();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_overnight"))
+        .arg("supervise")
+        .stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .spawn()
+        .unwrap();
+    let first = bare_spec(dir.path(), &run_dir, 1, "exit 75");
+    let second = bare_spec(dir.path(), &run_dir, 2, "exit 3");
+    for order in [Order::Launch(Box::new(first)), Order::NextAttempt(Box::new(second)), Order::Ping] {
+        (&ours).write_all(&message::line(&order)).unwrap();
+    }
+    let mut seen = Vec::new();
+    for line in std::io::BufReader::new(&ours).lines() {
+        match serde_json::from_str::<News>(&line.unwrap()).unwrap() {
+            News::Record(record::Record::Intent(intent)) => seen.push(format!("intent {}", intent.attempt)),
+            News::Record(record::Record::Ended(ended)) => {
+                seen.push(format!("{} {:?}", ended.attempt, ended.end))
+            }
+            News::Record(record::Record::Collected { attempt, .. }) => {
+                seen.push(format!("collected {attempt}"));
+                if attempt == AttemptNo(2) {
+                    (&ours).write_all(&message::line(&Order::Dismiss)).unwrap();
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    let told = ["intent 1", "1 Exited { code: 75 }", "collected 1", "2 Exited { code: 3 }", "collected 2"];
+    assert_eq!(seen.iter().filter(|line| *line != "intent 2").collect::<Vec<_>>(), told);
+    let state = record::read(&run_dir.join(record::NAME)).unwrap();
+    assert_eq!(state.ended().map(|ended| ended.attempt), Some(AttemptNo(2)));
+}
+
+fn bare_spec(dir: &Path, run_dir: &Path, attempt: u32, text: &str) -> LaunchSpec {
+    let output_dir = dir.join(attempt.to_string()).join("output");
+    LaunchSpec {
+        lease: LeaseId(1),
+        token: Token("a".repeat(32)),
+        job: JobId(1),
+        task: TaskIx(0),
+        attempt: AttemptNo(attempt),
+        run_dir: run_dir.to_owned(),
+        run: Run::Shell(text.to_owned()),
+        setup: Setup::default(),
+        environment: Environment {
+            base: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+            ..Environment::default()
+        },
+        work: WorkDir::Fresh(run_dir.join(format!("work-{attempt}"))),
+        data: Vec::new(),
+        log: dir.join(format!("{attempt}/log.txt")),
+        log_bound: Bytes::mib(1),
+        limit: None,
+        stop: Stop::default(),
+        devices: Devices::default(),
+        collect: overnight::model::Collect {
+            items: Vec::new(),
+            work_dir: run_dir.join(format!("work-{attempt}")),
+            output_dir: output_dir.clone(),
+            live: false,
+            newer_than_ns: 0,
+            output_to: None,
+            job: "1".to_owned(),
+            partial: false,
+        },
+        output_dir,
+        collector: COLLECTOR.map(str::to_owned).to_vec(),
+    }
+}
+
+/// Prints medians; run by hand with a release build: `OVERNIGHT_TEST_EXE=target/release/overnight cargo test --test
+/// supervisor -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn measure_launch_and_end() {
+    let mut it = Box_::new();
+    let (mut launches, mut ends) = (Vec::new(), Vec::new());
+    for n in 1..=41 {
+        let mut launch = launch(job(Run::Argv(vec!["date".to_owned(), "+%s%N".to_owned()])));
+        launch.lease = LeaseId(n);
+        launch.folder = format!("{n}-test");
+        let before = wall_ns();
+        it.launch(&launch);
+        it.until_ended();
+        let told = wall_ns();
+        let log = it.paths().attempt(&launch.folder, 1).join("log.txt");
+        let first: i128 = std::fs::read_to_string(log).unwrap().trim().parse().unwrap();
+        launches.push((first - before) / 1000);
+        ends.push((told - first) / 1000);
+        it.until_collected().unwrap();
+        it.engine().dismiss(LeaseId(n)).unwrap();
+    }
+    launches.sort_unstable();
+    ends.sort_unstable();
+    println!(
+        "launch to first instruction of date: {} us; from there to its end told: {} us",
+        launches[20], ends[20]
+    );
+}
+
+fn wall_ns() -> i128 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
 /// A small file system; unmounted at the end.

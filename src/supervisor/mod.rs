@@ -80,6 +80,7 @@ fn supervise() -> io::Result<()> {
     if supervisor.take_devices(&spec) {
         supervisor.begin(&spec);
         drop(spec);
+        tree::trim();
         supervisor.run();
     }
     Ok(())

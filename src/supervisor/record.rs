@@ -275,11 +275,11 @@ impl Journal {
         journal.records.push(first.clone());
         // Space first: a disk that is full says so here, with nothing started.
         let _ = rustix::fs::fallocate(&journal.file, rustix::fs::FallocateFlags::empty(), 0, CHUNK);
-        journal.file.write_all_at(&image, 0).map_err(io("write"))?;
-        journal.file.sync_data().map_err(io("sync"))?;
-        let named = std::fs::hard_link(&made, &path);
+        let written = journal.file.write_all_at(&image, 0).map_err(io("write"));
+        let written = written.and_then(|()| journal.file.sync_data().map_err(io("sync")));
+        let named = written.map(|()| std::fs::hard_link(&made, &path));
         let _ = std::fs::remove_file(&made);
-        match named {
+        match named? {
             Ok(()) => Ok(Some(journal)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             Err(error) => Err(io("name")(error)),

@@ -245,6 +245,7 @@ impl Supervisor {
         if home && !self.next.is_empty() {
             let spec = self.next.remove(0);
             self.begin_next(spec);
+            tree::trim();
         }
         if clock::monotonic() >= self.beat_at {
             self.beat();
@@ -349,7 +350,6 @@ impl Supervisor {
         if let Ok(bytes) = serde_json::to_vec(&attempt.order) {
             let _ = std::fs::write(path, bytes);
         }
-        tree::trim();
     }
 
     fn beat(&mut self) {
