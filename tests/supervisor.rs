@@ -869,7 +869,7 @@ fn one_lease_runs_its_attempts_in_turn() {
         match serde_json::from_str::<News>(&line.unwrap()).unwrap() {
             News::Record(record::Record::Intent(intent)) => seen.push(format!("intent {}", intent.attempt)),
             News::Record(record::Record::Ended(ended)) => {
-                seen.push(format!("{} {:?}", ended.attempt, ended.end))
+                seen.push(format!("{} {:?}", ended.attempt, ended.end));
             }
             News::Record(record::Record::Collected { attempt, .. }) => {
                 seen.push(format!("collected {attempt}"));

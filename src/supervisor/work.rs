@@ -244,7 +244,7 @@ impl Supervisor {
         let home = matches!(&self.attempt, None | Some(Attempt { phase: Phase::Home, .. }));
         if home && !self.next.is_empty() {
             let spec = self.next.remove(0);
-            self.begin_next(spec);
+            self.begin_next(&spec);
             tree::trim();
         }
         if clock::monotonic() >= self.beat_at {
@@ -313,17 +313,17 @@ impl Supervisor {
         self.record(collected_now(task, number, failure), true);
     }
 
-    fn begin_next(&mut self, spec: LaunchSpec) {
-        let intent = Record::Intent(intent(&spec));
+    fn begin_next(&mut self, spec: &LaunchSpec) {
+        let intent = Record::Intent(intent(spec));
         let made = self
             .journal
             .reserve()
             .and_then(|()| self.journal.append(intent))
             .and_then(|()| self.journal.sync());
         match made {
-            Ok(()) => self.begin(&spec),
+            Ok(()) => self.begin(spec),
             Err(error) => {
-                let place = Place::of(&spec);
+                let place = Place::of(spec);
                 self.record(
                     ended_now(spec.task, spec.attempt, RunEnd::Lost { why: error.to_string() }),
                     true,
