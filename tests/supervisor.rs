@@ -38,6 +38,8 @@ struct Box_ {
     news: Receiver<EngineReport>,
     collector: Vec<String>,
     log_bound: Bytes,
+    /// Below the temporary directory.
+    root: String,
     leases: Vec<LeaseId>,
 }
 
@@ -54,6 +56,7 @@ impl Box_ {
             news,
             collector: COLLECTOR.map(str::to_owned).to_vec(),
             log_bound: Bytes::mib(256),
+            root: "root".to_owned(),
             leases: Vec::new(),
         };
         change(&mut this);
@@ -62,7 +65,7 @@ impl Box_ {
     }
 
     fn paths(&self) -> Paths {
-        Paths::below(self.dir.path())
+        Paths::below(&self.dir.path().join(&self.root))
     }
 
     fn start_engine(&mut self) {
@@ -469,8 +472,8 @@ fn a_killed_supervisor_leaves_nobody_behind_and_the_lease_is_missing() {
 }
 
 #[test]
-fn a_scheduler_that_comes_back_adopts_what_lives() {
-    let mut it = Box_::new();
+fn a_scheduler_that_comes_back_adopts_what_lives_also_below_a_long_path() {
+    let mut it = Box_::with(|it| it.root = "a/long/way/down".repeat(12));
     it.launch(&shell("while [ ! -e $OVERNIGHT_OUTPUT/go ]; do sleep 0.02; done; exit 9"));
     let started = it.until_started();
     let token =
@@ -986,6 +989,34 @@ fn a_collector_that_fails_says_why() {
     });
     it.run("true");
     assert_eq!(it.until_collected(), Err("no such luck".to_owned()));
+}
+
+#[test]
+fn a_collector_without_room_is_tried_again() {
+    let mut it = Box_::with(|it| {
+        let script =
+            format!("if [ ! -e \"$0.first\" ]; then touch \"$0.first\"; exit 75; fi; {}", COLLECTOR[2]);
+        it.collector = vec!["/bin/sh".to_owned(), "-c".to_owned(), script];
+    });
+    it.run("true");
+    assert_eq!(it.until_collected().unwrap().notes, ["collected"]);
+}
+
+#[test]
+fn output_comes_home_also_when_the_supervisor_dies_while_it_is_collected() {
+    let mut it = Box_::with(|it| {
+        let script =
+            format!("if [ ! -e \"$0.first\" ]; then touch \"$0.first\"; sleep 600; fi; {}", COLLECTOR[2]);
+        it.collector = vec!["/bin/sh".to_owned(), "-c".to_owned(), script];
+    });
+    let end = it.run("exit 6");
+    assert_eq!(end.how, RunEnd::Exited { code: 6 });
+    let first = it.run_dir(1).join("collected-0-1.json.first");
+    wait_for(|| first.exists().then_some(()));
+    let supervisor = it.supervisor(1);
+    process::signal(supervisor, rustix::process::Signal::KILL);
+    assert_eq!(it.until_collected().unwrap().notes, ["collected"]);
+    assert!(!process::all().iter().any(|seen| seen.session == supervisor.pid && seen.state != b'Z'));
 }
 
 #[test]
