@@ -19,6 +19,7 @@ pub use state::JournalState;
 use super::message::Stopping;
 use super::process::ProcessId;
 use crate::model::{AttemptNo, Bytes, EndedBy, JobId, LeaseId, Now, RunEnd, TaskIx, Token};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -232,10 +233,7 @@ pub fn read(path: &Path) -> Result<JournalState, JournalError> {
 
 /// Makes sure that no supervisor of this lease will ever run: takes the journal's name. `false` if it is taken.
 pub fn claim(run_dir: &Path, at: Now) -> Result<bool, JournalError> {
-    match Journal::create(run_dir, &Record::Void { at }) {
-        Ok(journal) => Ok(journal.is_some()),
-        Err(error) => Err(error),
-    }
+    Journal::create(run_dir, &Record::Void { at }).map(|journal| journal.is_some())
 }
 
 impl Journal {
@@ -270,13 +268,9 @@ impl Journal {
         let _ = rustix::fs::fallocate(&journal.file, rustix::fs::FallocateFlags::empty(), 0, CHUNK);
         let written = journal.file.write_all_at(&image, 0).map_err(io("write"));
         let written = written.and_then(|()| journal.file.sync_data().map_err(io("sync")));
-        let named = written.map(|()| std::fs::hard_link(&made, &path));
+        let named = written.map(|()| name(&made, &path));
         let _ = std::fs::remove_file(&made);
-        match named? {
-            Ok(()) => Ok(Some(journal)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(io("name")(error)),
-        }
+        Ok(named?.map_err(io("name"))?.then_some(journal))
     }
 
     /// What it says so far.
@@ -329,6 +323,21 @@ impl Journal {
 
     fn io(&self, doing: &'static str, source: io::Error) -> JournalError {
         JournalError::Io { doing, path: self.path.clone(), source }
+    }
+}
+
+/// Gives a file its name unless that is taken; `false` if it is.
+fn name(made: &Path, path: &Path) -> io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let named = match renameat_with(CWD, made, CWD, path, RenameFlags::NOREPLACE) {
+        // Not every file system can; then a second name does the same.
+        Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(made, path),
+        other => other.map_err(io::Error::from),
+    };
+    match named {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
