@@ -77,6 +77,7 @@ impl Box_ {
                 ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
                 ("LANG".to_owned(), "C.UTF-8".to_owned()),
             ]),
+            gpu_environment: BTreeMap::new(),
             log_bound: self.log_bound,
             lock_dir: self.dir.path().join("locks"),
             executable: File::open(executable()).unwrap().into(),
