@@ -182,14 +182,15 @@ impl Box_ {
 }
 
 impl Drop for Box_ {
-    /// No supervisor outlives its test.
+    /// No supervisor and nothing of its work outlives its test: the supervisor first, so that it reports no end.
     fn drop(&mut self) {
         for lease in &self.leases {
-            let journal = self.paths().run(*lease).join(record::NAME);
-            if let Ok(state) = record::read(&journal) {
-                for id in [state.main(), state.intent().map(|intent| intent.supervisor)].into_iter().flatten()
-                {
-                    process::signal(id, rustix::process::Signal::KILL);
+            let Ok(state) = record::read(&self.paths().run(*lease).join(record::NAME)) else { continue };
+            let Some(intent) = state.intent() else { continue };
+            process::signal(intent.supervisor, rustix::process::Signal::KILL);
+            for seen in process::all() {
+                if process::has_token(seen.id.pid, &intent.token.0) {
+                    process::signal(seen.id, rustix::process::Signal::KILL);
                 }
             }
         }

@@ -356,7 +356,7 @@ impl Supervisor {
         self.beat_at = Span(clock::monotonic().0 + HEARTBEAT.0);
         let at = clock::now();
         let (peak_memory, suspended_ms) = match &mut self.attempt {
-            Some(Attempt { phase: Phase::Running(running), .. }) => running.measure(at),
+            Some(Attempt { phase: Phase::Running(running), .. }) => running.measure(),
             _ => (None, 0),
         };
         let heartbeat = Heartbeat { at, peak_memory, suspended_ms };
