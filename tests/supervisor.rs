@@ -687,6 +687,47 @@ fn data_is_linked_and_never_over_what_is_there() {
 }
 
 #[test]
+fn a_prepared_directory_and_an_earlier_jobs_output_are_where_they_are_said_to_be() {
+    let mut it = Box_::new();
+    let prepared = it.paths().prepared(JobId(1), 0, 1);
+    std::fs::create_dir_all(&prepared).unwrap();
+    std::fs::write(prepared.join("train.py"), "code\n").unwrap();
+    let earlier = it.paths().jobs().join("9-prepare");
+    std::fs::create_dir_all(earlier.join("attempts/2/output/corpus")).unwrap();
+    std::fs::write(earlier.join("attempts/2/output/corpus/a"), "text\n").unwrap();
+    std::os::unix::fs::symlink("attempts/2/output", earlier.join("output")).unwrap();
+    let mut spec = job(Run::Shell("cat train.py corpus/a; echo $OVERNIGHT_CODE".to_owned()));
+    spec.work.dir = Some("/src/detector".into());
+    spec.data = vec![overnight::model::DataItem {
+        from: overnight::model::DataFrom::Job { job: "prepare".to_owned(), path: "corpus".to_owned() },
+        name: "corpus".to_owned(),
+        stage: overnight::model::Stage::Link,
+        sha256: None,
+    }];
+    let mut launch = launch(spec);
+    launch.prepared = true;
+    launch.sources = vec![Some("9-prepare".to_owned())];
+    it.launch(&launch);
+    assert_eq!(it.until_ended().how, RunEnd::Exited { code: 0 });
+    assert_eq!(it.log(), format!("code\ntext\n{}\n", prepared.display()));
+}
+
+#[test]
+fn data_that_is_gone_by_the_start_is_the_works_own_failure_and_is_named() {
+    let mut it = Box_::new();
+    let mut spec = job(Run::Shell("true".to_owned()));
+    spec.data = vec![overnight::model::DataItem {
+        from: overnight::model::DataFrom::Path("/nowhere/coco".into()),
+        name: "coco".to_owned(),
+        stage: overnight::model::Stage::Link,
+        sha256: None,
+    }];
+    it.launch(&launch(spec));
+    let end = it.until_ended();
+    assert!(matches!(&end.how, RunEnd::NotStarted { why } if why.contains("/nowhere/coco")), "{end:?}");
+}
+
+#[test]
 fn a_device_that_somebody_else_holds_is_not_run_on() {
     let mut it = Box_::new();
     let mut launch = shell("echo ran >$OVERNIGHT_OUTPUT/ran; sleep 600");
