@@ -78,7 +78,9 @@ fn supervise() -> io::Result<()> {
     let mut supervisor = Supervisor::new(&spec, journal, control, children);
     supervisor.greet();
     if supervisor.take_devices(&spec) {
-        supervisor.begin(spec);
+        supervisor.begin(&spec);
+        drop(spec);
+        tree::trim();
         supervisor.run();
     }
     Ok(())

@@ -94,6 +94,9 @@ pub struct Devices {
     pub held: Vec<Device>,
     /// Indices or UUIDs.
     pub ids: GpuIds,
+    /// For the process that asks the driver's library for indices.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
     /// Where the cross-scheduler locks of real devices are.
     pub lock_dir: PathBuf,
     /// Written into a lock for whoever finds it taken.

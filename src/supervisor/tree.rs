@@ -57,8 +57,7 @@ pub(super) fn signal_all(token: &str, signal: Signal) -> usize {
 
 /// Resident memory of the whole tree.
 pub(super) fn resident() -> u64 {
-    let own = std::process::id() as i32;
-    process::below(&[own], &process::all()).iter().map(|seen| process::resident(seen.id.pid)).sum()
+    process::descendants(std::process::id() as i32).into_iter().map(process::resident).sum()
 }
 
 /// Those that a kill did not end, for people.

@@ -49,6 +49,7 @@ pub(super) fn compose(
                 .map(|device| Device { uuid: device.uuid.clone(), index: device.index, real: device.real })
                 .collect(),
             ids: spec.request.gpu_ids,
+            environment: config.gpu_environment.clone(),
             lock_dir: config.lock_dir.clone(),
             holder: format!("{} {}", launch.job, spec.name),
         },

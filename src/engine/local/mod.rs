@@ -43,6 +43,9 @@ pub struct LocalConfig {
     pub paths: Paths,
     /// `PATH`, `LANG`, `LC_*` of the work.
     pub environment: BTreeMap<String, String>,
+    /// For `overnight gpu-indices`, which the supervisor asks for the indices of real devices: where the driver's
+    /// library is, if the scheduler was told. Not seen by the work.
+    pub gpu_environment: BTreeMap<String, String>,
     /// How much of an attempt's log is kept.
     pub log_bound: Bytes,
     /// Where the cross-scheduler locks of real devices are.

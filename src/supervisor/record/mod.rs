@@ -11,9 +11,15 @@
 //! A torn or zeroed tail ends the reading, not the reader. [`crate::engine`] reads journals of supervisors that are
 //! gone; nothing but the supervisor writes one, except [`claim`], which makes sure that none will.
 
+mod frame;
+mod state;
+
+pub use state::JournalState;
+
 use super::message::Stopping;
 use super::process::ProcessId;
 use crate::model::{AttemptNo, Bytes, EndedBy, JobId, LeaseId, Now, RunEnd, TaskIx, Token};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -36,7 +42,6 @@ const CHUNK: u64 = 32 << 10;
 const ATTEMPT_ROOM: u64 = 16 << 10;
 /// A record is cut to this.
 const RECORD_BOUND: usize = 6 << 10;
-const FRAME: usize = 12;
 
 /// One fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,17 +152,6 @@ pub struct Heartbeat {
     pub suspended_ms: u64,
 }
 
-/// What a journal says.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct JournalState {
-    /// In the order they were written.
-    pub records: Vec<Record>,
-    /// The newer of the two slots.
-    pub heartbeat: Option<Heartbeat>,
-    /// The records end in something that is no record.
-    pub torn: bool,
-}
-
 /// Why a journal cannot be read or written.
 #[derive(Debug, Error)]
 pub enum JournalError {
@@ -216,12 +210,12 @@ pub fn read(path: &Path) -> Result<JournalState, JournalError> {
     if bytes.get(..8) != Some(MAGIC.as_slice()) {
         return Err(foreign());
     }
-    let version = u32_at(&bytes, 8).ok_or_else(foreign)?;
+    let version = frame::u32_at(&bytes, 8).ok_or_else(foreign)?;
     if version > VERSION {
         return Err(JournalError::Newer { path: path.to_owned(), version });
     }
     let mut state = JournalState::default();
-    let slots = SLOTS.map(|offset| frame_at(&bytes, offset as usize, SLOT_LEN - FRAME));
+    let slots = SLOTS.map(|offset| frame::open(&bytes, offset as usize, SLOT_LEN - frame::HEAD));
     state.heartbeat = slots
         .into_iter()
         .flatten()
@@ -229,9 +223,9 @@ pub fn read(path: &Path) -> Result<JournalState, JournalError> {
         .max_by_key(|(count, _)| *count)
         .map(|(_, heartbeat)| heartbeat);
     let mut offset = RECORDS as usize;
-    while let Some(payload) = frame_at(&bytes, offset, RECORD_BOUND * 2) {
+    while let Some(payload) = frame::open(&bytes, offset, RECORD_BOUND * 2) {
         state.records.push(serde_json::from_slice(payload).unwrap_or(Record::Unknown));
-        offset += framed_len(payload.len());
+        offset += frame::sealed_len(payload.len());
     }
     state.torn = bytes.get(offset..).is_some_and(|tail| tail.iter().any(|byte| *byte != 0));
     Ok(state)
@@ -239,10 +233,7 @@ pub fn read(path: &Path) -> Result<JournalState, JournalError> {
 
 /// Makes sure that no supervisor of this lease will ever run: takes the journal's name. `false` if it is taken.
 pub fn claim(run_dir: &Path, at: Now) -> Result<bool, JournalError> {
-    match Journal::create(run_dir, &Record::Void { at }) {
-        Ok(journal) => Ok(journal.is_some()),
-        Err(error) => Err(error),
-    }
+    Journal::create(run_dir, &Record::Void { at }).map(|journal| journal.is_some())
 }
 
 impl Journal {
@@ -275,15 +266,11 @@ impl Journal {
         journal.records.push(first.clone());
         // Space first: a disk that is full says so here, with nothing started.
         let _ = rustix::fs::fallocate(&journal.file, rustix::fs::FallocateFlags::empty(), 0, CHUNK);
-        journal.file.write_all_at(&image, 0).map_err(io("write"))?;
-        journal.file.sync_data().map_err(io("sync"))?;
-        let named = std::fs::hard_link(&made, &path);
+        let written = journal.file.write_all_at(&image, 0).map_err(io("write"));
+        let written = written.and_then(|()| journal.file.sync_data().map_err(io("sync")));
+        let named = written.map(|()| name(&made, &path));
         let _ = std::fs::remove_file(&made);
-        match named {
-            Ok(()) => Ok(Some(journal)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(io("name")(error)),
-        }
+        Ok(named?.map_err(io("name"))?.then_some(journal))
     }
 
     /// What it says so far.
@@ -327,10 +314,10 @@ impl Journal {
         self.beats += 1;
         let offset = SLOTS[(self.beats % 2) as usize];
         let payload = serde_json::to_vec(&(self.beats, heartbeat)).unwrap_or_default();
-        let mut slot = framed_bytes(&payload);
+        let mut slot = frame::seal(&payload);
         slot.resize(SLOT_LEN, 0);
         self.file.write_all_at(&slot, offset).map_err(|source| self.io("write", source))?;
-        start_writeback(&self.file);
+        frame::start_writeback(&self.file);
         Ok(())
     }
 
@@ -339,61 +326,18 @@ impl Journal {
     }
 }
 
-impl JournalState {
-    /// The last intent: which attempt the journal is about now.
-    pub fn intent(&self) -> Option<&Intent> {
-        self.records.iter().rev().find_map(|record| match record {
-            Record::Intent(intent) => Some(intent),
-            _ => None,
-        })
-    }
-
-    /// The records after the last intent.
-    pub fn current(&self) -> &[Record] {
-        let last = self.records.iter().rposition(|record| matches!(record, Record::Intent(_)));
-        last.map_or(&[], |at| &self.records[at + 1..])
-    }
-
-    /// How the current attempt ended.
-    pub fn ended(&self) -> Option<&Ended> {
-        self.current().iter().find_map(|record| match record {
-            Record::Ended(ended) => Some(ended),
-            _ => None,
-        })
-    }
-
-    /// The main process of the current attempt, if it was started.
-    pub fn main(&self) -> Option<ProcessId> {
-        self.current().iter().find_map(|record| match record {
-            Record::Started { main, .. } => Some(*main),
-            _ => None,
-        })
-    }
-
-    /// Whether nothing is left to do for the current attempt.
-    pub fn is_home(&self) -> bool {
-        self.records.iter().any(|record| matches!(record, Record::NotLaunched { .. } | Record::Void { .. }))
-            || self.current().iter().any(|record| matches!(record, Record::Collected { .. }))
-    }
-
-    /// The last moment the supervisor is known to have lived.
-    pub fn last_sign(&self) -> Option<Now> {
-        let records = self.records.iter().rev().find_map(|record| match record {
-            Record::Intent(Intent { at, .. })
-            | Record::Started { at, .. }
-            | Record::Told { at, .. }
-            | Record::Ended(Ended { at, .. })
-            | Record::Collected { at, .. }
-            | Record::NotLaunched { at, .. }
-            | Record::Returned { at } => Some(*at),
-            Record::Void { .. } | Record::Unknown => None,
-        });
-        let beat = self.heartbeat.map(|heartbeat| heartbeat.at);
-        match (records, beat) {
-            (Some(record), Some(beat)) if beat.since(&record).is_some_and(|span| span.0 > 0) => Some(beat),
-            (None, beat) => beat,
-            (record, _) => record,
-        }
+/// Gives a file its name unless that is taken; `false` if it is.
+fn name(made: &Path, path: &Path) -> io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let named = match renameat_with(CWD, made, CWD, path, RenameFlags::NOREPLACE) {
+        // Not every file system can; then a second name does the same.
+        Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(made, path),
+        other => other.map_err(io::Error::from),
+    };
+    match named {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -402,42 +346,7 @@ fn framed(record: &Record) -> Vec<u8> {
     if payload.len() > RECORD_BOUND {
         payload = serde_json::to_vec(&record.cut()).unwrap_or_default();
     }
-    framed_bytes(&payload)
-}
-
-fn framed_bytes(payload: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(framed_len(payload.len()));
-    frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&checksum(payload));
-    frame.extend_from_slice(payload);
-    frame.resize(framed_len(payload.len()), 0);
-    frame
-}
-
-const fn framed_len(payload: usize) -> usize {
-    (FRAME + payload).next_multiple_of(8)
-}
-
-fn frame_at(bytes: &[u8], offset: usize, bound: usize) -> Option<&[u8]> {
-    let len = u32_at(bytes, offset)? as usize;
-    if len == 0 || len > bound {
-        return None;
-    }
-    let sum = bytes.get(offset + 4..offset + FRAME)?;
-    let payload = bytes.get(offset + FRAME..offset + FRAME + len)?;
-    (sum == checksum(payload)).then_some(payload)
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    let four = bytes.get(offset..offset + 4)?;
-    Some(u32::from_le_bytes(four.try_into().ok()?))
-}
-
-fn checksum(payload: &[u8]) -> [u8; 8] {
-    let hash = blake3::hash(payload);
-    let mut sum = [0; 8];
-    sum.copy_from_slice(&hash.as_bytes()[..8]);
-    sum
+    frame::seal(&payload)
 }
 
 impl Record {
@@ -478,14 +387,6 @@ impl Record {
             | Self::Unknown) => other,
         }
     }
-}
-
-/// Starts writing dirty pages back. Only a hint that costs no wait; failure changes nothing.
-#[expect(unsafe_code, reason = "rustix does not wrap sync_file_range")]
-fn start_writeback(file: &File) {
-    use std::os::fd::AsRawFd;
-    // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call takes no pointers.
-    let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 4096, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
 #[cfg(test)]
