@@ -6,7 +6,7 @@ use super::reader::Reader;
 use super::syntax;
 use super::tree::{Document, Kind, Mark, Oddity};
 use super::{Context, Parsed};
-use crate::model::{DataFrom, JobSpec, slug};
+use crate::model::{Bytes, DataFrom, JobSpec, slug};
 use crate::protocol::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub fn parse(bytes: &[u8], cx: &Context<'_>) -> Parsed {
         Ok(text) => text,
         Err(finding) => {
             let mut found = Findings::new(cx.shown, "");
-            found.add(finding);
+            found.add(*finding);
             return Parsed { jobs: Vec::new(), diagnostics: found.finish() };
         }
     };
@@ -30,18 +30,17 @@ pub fn parse(bytes: &[u8], cx: &Context<'_>) -> Parsed {
 }
 
 /// The text of a file: UTF-8, without byte order mark and carriage returns.
-fn text(bytes: &[u8], cx: &Context<'_>) -> Result<String, super::findings::Finding> {
+fn text(bytes: &[u8], cx: &Context<'_>) -> Result<String, Box<super::findings::Finding>> {
     let most = cx.limits.file_bytes;
     let none = Mark::default();
     if bytes.len() as u64 > most {
-        let size = crate::model::Bytes(bytes.len() as u64);
-        let message = format!("{size} is more than a job file may have: {}", crate::model::Bytes(most));
-        return Err(error(90, none, message).hint("data goes into files that `data` names"));
+        let (size, most) = (Bytes(bytes.len() as u64), Bytes(most));
+        let message = format!("{size} is more than a job file may have: {most}");
+        return Err(Box::new(error(90, none, message).hint("data goes into files that `data` names")));
     }
     if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
-        return Err(
-            error(30, none, "not UTF-8 but UTF-16: byte 0xFF or 0xFE in line 1").hint("save as UTF-8")
-        );
+        let message = "not UTF-8 but UTF-16: byte 0xFF or 0xFE in line 1";
+        return Err(Box::new(error(30, none, message).hint("save as UTF-8")));
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => {
@@ -56,12 +55,9 @@ fn text(bytes: &[u8], cx: &Context<'_>) -> Result<String, super::findings::Findi
             let at = reason.valid_up_to();
             let line = bytes.iter().take(at).filter(|b| **b == b'\n').count() + 1;
             let byte = bytes.get(at).copied().unwrap_or(0);
-            Err(error(
-                30,
-                Mark { line: line as u32, ..none },
-                format!("not UTF-8: byte 0x{byte:02X} in line {line}"),
-            )
-            .hint("save as UTF-8"))
+            let mark = Mark { line: line as u32, ..none };
+            let message = format!("not UTF-8: byte 0x{byte:02X} in line {line}");
+            Err(Box::new(error(30, mark, message).hint("save as UTF-8")))
         }
     }
 }
