@@ -10,6 +10,8 @@ use crate::model::{Bytes, DataFrom, JobSpec, slug};
 use crate::protocol::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Documents of one file.
+const JOBS: usize = 5000;
 const SMALLEST: &str =
     "the smallest job: work: {run: nvidia-smi}, data: [], request: {gpus: 1, for: 5m}, output: []";
 
@@ -137,7 +139,17 @@ fn split(text: &str) -> Vec<(u32, String)> {
 
 fn documents(found: &mut Findings<'_>, text: &str, cx: &Context<'_>) -> Vec<(JobSpec, Vec<Diagnostic>)> {
     let mut trees: Vec<Document> = Vec::new();
-    for (first, text) in split(text) {
+    let documents = split(text);
+    if documents.len() > JOBS {
+        let first = documents.get(JOBS).map_or(0, |(first, _)| *first);
+        let mark = Mark { line: first, ..Mark::default() };
+        found.add(
+            error(91, mark, format!("more than {JOBS} jobs in one file"))
+                .hint("several files, or `for_each`"),
+        );
+        return Vec::new();
+    }
+    for (first, text) in documents {
         let tree = syntax::read(found, &text, first);
         oddities(found, &tree);
         templates(found, &text, first);
