@@ -9,7 +9,9 @@ use std::ops::Range;
 /// Levels of nesting.
 pub(super) const DEPTH: usize = 32;
 /// Values in one document.
-const NODES: usize = 250_000;
+const NODES: usize = 120_000;
+/// Aliases, anchors and tags in one document: each is refused, so that more need not be read.
+const ODDITIES: usize = 100;
 
 /// A place in the file: line and column from 1, width in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -141,8 +143,14 @@ pub(super) fn build(text: &str, first_line: u32) -> (Document, Option<SyntaxErro
     options.block_nesting_limit = DEPTH;
     options.simple_key_max_lookahead = 1024;
     options.max_buffered_comment_events = 4096;
-    let mut builder =
-        Builder { document: Document::default(), stack: Vec::new(), nodes: 0, first_line, trouble: None };
+    let mut builder = Builder {
+        document: Document::default(),
+        stack: Vec::new(),
+        nodes: 0,
+        aliases: 0,
+        first_line,
+        trouble: None,
+    };
     for event in Parser::new_from_str_with_options(text, options) {
         match event {
             Ok((event, span)) => builder.event(event, span, text),
@@ -190,6 +198,7 @@ struct Builder {
     document: Document,
     stack: Vec<Open>,
     nodes: usize,
+    aliases: usize,
     first_line: u32,
     trouble: Option<SyntaxError>,
 }
@@ -220,9 +229,11 @@ impl Builder {
                 self.value(node);
             }
             Event::UnresolvedAlias(name) => {
+                self.aliases += 1;
                 self.value(Node { mark, kind: Kind::Alias(name.into_owned()) });
             }
             Event::Alias(_) => {
+                self.aliases += 1;
                 let name = span.slice(text).unwrap_or("*").trim_start_matches('*').to_owned();
                 self.value(Node { mark, kind: Kind::Alias(name) });
             }
@@ -277,7 +288,8 @@ impl Builder {
 
     fn value(&mut self, node: Node) {
         self.nodes += 1;
-        if self.nodes > NODES && self.trouble.is_none() {
+        let odd = self.aliases + self.document.oddities.len() > ODDITIES;
+        if (self.nodes > NODES || odd) && self.trouble.is_none() {
             self.trouble =
                 Some(SyntaxError { kind: Trouble::Size, line: node.mark.line, column: node.mark.column });
         }
