@@ -26,7 +26,8 @@ struct Columns {
 /// WHY shrinks first, then PRIO, HELD, USER and TIME go; NAME is cut in the middle.
 fn columns(total: usize, kind: Kind, digits: (usize, usize), mine: bool) -> Columns {
     let lead = 1 + digits.0.max(2);
-    let id = digits.1.max(4);
+    // A long place and the cursor's mark fill the lead: the number keeps its distance.
+    let id = (digits.1 + usize::from(digits.0 > 2)).max(4);
     let mut c = Columns {
         lead,
         id,
