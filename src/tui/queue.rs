@@ -245,8 +245,8 @@ mod tests {
             let c = at(total, Kind::Two);
             assert!(head(&c).len() <= total, "{total}: {c:?}");
         }
-        assert!(!at(66, Kind::One).priority && at(66, Kind::One).held);
-        assert!(!at(58, Kind::One).held && at(58, Kind::One).time);
+        assert!(!at(62, Kind::One).priority && at(62, Kind::One).held);
+        assert!(!at(56, Kind::One).held && at(56, Kind::One).time);
         assert_eq!(at(30, Kind::Bare).name, 16);
     }
 }

@@ -9,9 +9,9 @@ use rustix::fs::Timespec;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{self, Write};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Mutex, Once, PoisonError};
 
 /// The terminal is ours; whoever clears it gives it back.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -90,14 +90,24 @@ pub(super) fn size() -> (u16, u16) {
     crossterm::terminal::size().ok().filter(|(width, height)| *width > 0 && *height > 0).unwrap_or((80, 24))
 }
 
-/// A panic's message is read on the normal screen.
-pub(super) fn restore_on_panic() {
+/// Wakes the loop of the dashboard after a panic in another thread.
+static WAKE: Mutex<Option<Sender<FeedEvent>>> = Mutex::new(None);
+
+/// A panic's message is read on the normal screen, and the dashboard ends.
+pub(super) fn restore_on_panic(events: &Sender<FeedEvent>) {
     static HOOK: Once = Once::new();
+    *WAKE.lock().unwrap_or_else(PoisonError::into_inner) = Some(events.clone());
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             restore();
             before(info);
+            if let Ok(wake) = WAKE.try_lock()
+                && let Some(wake) = &*wake
+            {
+                // The loop has ended already: then nothing has to be woken.
+                let _ended = wake.send(FeedEvent::Hangup);
+            }
         }));
     });
 }
