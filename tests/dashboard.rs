@@ -1,4 +1,5 @@
 //! The dashboard as people see it: what is on the screen at every size, what keys do, how many bytes it costs.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "support/fixtures.rs"]
 mod fixtures;
@@ -640,7 +641,7 @@ fn a_held_key_costs_one_request_at_a_time_and_the_row_moves_at_once() {
     assert!(matches!(command(&sent), Command::SetPriority { priority, .. } if *priority == wanted(0)));
     assert_eq!(person.press("+ + +"), Vec::new(), "one is on its way");
     assert!(
-        person.sees().lines().any(|l| l.contains("~") && l.contains(" 150 ") && l.contains(" 30 ")),
+        person.sees().lines().any(|l| l.contains('~') && l.contains(" 150 ") && l.contains(" 30 ")),
         "{}",
         person.sees()
     );

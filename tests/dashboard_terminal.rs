@@ -1,6 +1,7 @@
 //! The dashboard in a real terminal: it is always given back, whatever ends it, and costs nothing when nothing moves.
 //!
 //! Each test runs this very program again inside a PTY, as one of the ignored tests at the end.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "support/fixtures.rs"]
 #[expect(dead_code, reason = "shared with the tests of the screens")]
@@ -24,7 +25,7 @@ fn dashboard(child: &str) -> Terminal {
 
 fn given_back(terminal: &Terminal) {
     let text = String::from_utf8_lossy(&terminal.bytes).into_owned();
-    let left = text.rfind("\x1b[?1049l").expect("the alternate screen is left");
+    let left = text.rfind("\x1b[?1049l").unwrap();
     for sequence in ["\x1b[?2026l", "\x1b[?2004l", "\x1b[?25h"] {
         assert!(text[..left].ends_with(sequence) || text[..left].rfind(sequence).is_some(), "{sequence:?}");
     }
@@ -113,6 +114,39 @@ fn keys_reach_the_scheduler_and_a_new_size_is_drawn() {
     assert_eq!(terminal.end(), 0);
 }
 
+#[test]
+fn a_stop_gives_the_terminal_back_and_fg_draws_everything_again() {
+    let mut shell = Command::new("bash");
+    shell.args(["--norc", "--noprofile", "-i"]).env("TERM", "xterm-256color").env("HISTFILE", "/dev/null");
+    let mut terminal = Terminal::run(shell, (80, 24));
+    let exe = std::env::current_exe().unwrap();
+    terminal.press(&format!("{} --exact child_busy --ignored --nocapture\r", exe.display()));
+    terminal.wait_for("LIVE");
+    terminal.press("\x1a");
+    terminal.wait_for("Stopped");
+    assert!(String::from_utf8_lossy(&terminal.bytes).contains("\x1b[?1049l"));
+    terminal.bytes.clear();
+    terminal.press("fg\r");
+    terminal.wait_for("LIVE");
+    terminal.resize((120, 40));
+    terminal.wait_for("Meter  61.02 GPU-h today");
+    terminal.press("q");
+    terminal.wait_for("test result: ok");
+    terminal.press("exit\r");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_scheduler_that_does_not_answer_is_told_of_and_nothing_is_asked_of_it() {
+    let mut terminal = dashboard("child_silent");
+    terminal.wait_for("LIVE");
+    terminal.wait_for("STALE");
+    terminal.press("H");
+    terminal.wait_for("has not answered for a while");
+    terminal.press("q");
+    assert_eq!(terminal.end(), 0);
+}
+
 // ---- what runs inside the terminal ----
 
 struct Double(Snapshot);
@@ -186,6 +220,40 @@ fn child_idle() {
 #[ignore = "runs inside the terminal of another test"]
 fn child_deaf() {
     assert_eq!(run(options(), Double(fixtures::busy())).unwrap(), Exit::Quit);
+}
+
+/// Answers nothing after its snapshot.
+struct Silent;
+
+impl Connector for Silent {
+    fn connect(&mut self) -> Result<Box<dyn Session>, String> {
+        Ok(Box::new(SilentLine))
+    }
+}
+
+struct SilentLine;
+struct Deaf(#[expect(dead_code, reason = "kept open")] Sender<ServerMessage>);
+
+impl Session for SilentLine {
+    fn split(self: Box<Self>) -> (Box<dyn SessionReader>, Box<dyn SessionWriter>) {
+        let (say, says) = channel();
+        // The replies to the subscription and to the question for everything.
+        say.send(ServerMessage::Reply(Reply::Pong)).unwrap();
+        say.send(ServerMessage::Reply(Reply::Snapshot(Box::new(fixtures::busy())))).unwrap();
+        (Box::new(Says(says)), Box::new(Deaf(say)))
+    }
+}
+
+impl SessionWriter for Deaf {
+    fn send(&mut self, _: &Request) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_silent() {
+    assert_eq!(run(options(), Silent).unwrap(), Exit::Quit);
 }
 
 struct Panics;

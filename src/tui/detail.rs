@@ -214,8 +214,6 @@ fn flat(value: &serde_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn the_spec_reads_like_a_job_file() {
         let spec = serde_json::json!({

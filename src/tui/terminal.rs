@@ -6,7 +6,7 @@
 use super::feed::FeedEvent;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,8 +80,18 @@ pub(super) fn restore() {
 
 /// Stops the process as `Ctrl-Z` does, and comes back when it is continued.
 pub(super) fn suspend() -> io::Result<()> {
+    let mut continued = Signals::new([SIGCONT])?;
     restore();
     rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
+    // The signal may reach another thread first, and this one would take the terminal back before the stop. Where
+    // nothing stops it (nobody could continue it) the wait ends by itself.
+    let brief = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    for _ in 0..30 {
+        if continued.pending().next().is_some() {
+            break;
+        }
+        let _interrupted = poll(&mut [], Some(&brief));
+    }
     enter()
 }
 

@@ -53,7 +53,7 @@ impl Terminal {
         if poll(&mut ready, Some(&wait)).unwrap() == 0 {
             return false;
         }
-        let mut chunk = [0; 65536];
+        let mut chunk = [0; 8192];
         match rustix::io::read(&self.master, &mut chunk) {
             Ok(n) if n > 0 => {
                 self.bytes.extend_from_slice(&chunk[..n]);
