@@ -371,4 +371,7 @@ fn typed(ui: &mut Ui, action: &Action) {
     if let Some((at, _)) = text.char_indices().nth(FILTER_CHARS) {
         text.truncate(at);
     }
+    // A cursor whose row is hidden goes to the first match.
+    ui.at.insert(Pane::Queue, 0);
+    ui.at.insert(Pane::History, 0);
 }
