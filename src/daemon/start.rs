@@ -204,16 +204,10 @@ fn engine(
 ) -> Result<LocalEngine, DaemonError> {
     let itself = Path::new("/proc/self/exe");
     let executable = File::open(itself).map_err(io("open", itself))?.into();
-    let mut variables = crate::config::capture_login_path(paths, environment);
-    if let Some(path) = &config.environment.path {
-        variables.insert("PATH".to_owned(), path.clone());
-    }
-    if let Some(lang) = &config.environment.lang {
-        variables.insert("LANG".to_owned(), lang.clone());
-    }
     let local = LocalConfig {
         paths: paths.clone(),
-        environment: variables,
+        environment: crate::config::work_environment(paths, config, environment),
+        gpu_environment: std::collections::BTreeMap::new(),
         log_bound: Bytes::mib(config.limits.log_mib),
         lock_dir,
         executable,
