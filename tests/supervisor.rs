@@ -32,7 +32,7 @@ const COLLECTOR: [&str; 3] =
     ["/bin/sh", "-c", r#"cat >"$0.order"; printf '{"outputs":[],"missing":[],"notes":["collected"]}' >"$0""#];
 
 /// One scheduler's engine over a directory of its own.
-struct Box_ {
+struct Scheduler {
     dir: tempfile::TempDir,
     engine: Option<LocalEngine>,
     news: Receiver<EngineReport>,
@@ -43,7 +43,7 @@ struct Box_ {
     leases: Vec<LeaseId>,
 }
 
-impl Box_ {
+impl Scheduler {
     fn new() -> Self {
         Self::with(|_| {})
     }
@@ -181,7 +181,7 @@ impl Box_ {
     }
 }
 
-impl Drop for Box_ {
+impl Drop for Scheduler {
     /// No supervisor and nothing of its work outlives its test: the supervisor first, so that it reports no end.
     fn drop(&mut self) {
         for lease in &self.leases {
@@ -296,7 +296,7 @@ fn cancel() -> StopKind {
 
 #[test]
 fn a_run_reports_its_start_its_own_exit_code_and_its_collection() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.launch(&shell("echo out; echo err >&2; exit 7"));
     let started = it.until_started();
     let end = it.until_ended();
@@ -311,7 +311,7 @@ fn a_run_reports_its_start_its_own_exit_code_and_its_collection() {
 
 #[test]
 fn a_supervisor_leaves_when_it_is_dismissed_and_not_before() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.run("true");
     it.until_collected().unwrap();
     let supervisor = it.supervisor(1);
@@ -324,13 +324,13 @@ fn a_supervisor_leaves_when_it_is_dismissed_and_not_before() {
 
 #[test]
 fn a_signal_that_is_not_ours_is_told_apart() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     assert_eq!(it.run("kill -SEGV $$").how, RunEnd::Signalled { signal: 11 });
 }
 
 #[test]
 fn a_program_that_is_not_there_was_not_started() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.launch(&launch(job(Run::Argv(vec!["no-such-program".to_owned()]))));
     let end = it.until_ended();
     assert!(matches!(&end.how, RunEnd::NotStarted { why } if why.contains("no-such-program")), "{end:?}");
@@ -339,7 +339,7 @@ fn a_program_that_is_not_there_was_not_started() {
 
 #[test]
 fn a_command_that_is_not_found_is_explained() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let end = it.run("no-such-program --x");
     assert_eq!(end.how, RunEnd::Exited { code: 127 });
     assert!(end.notes.iter().any(|note| note.contains("not found")), "{:?}", end.notes);
@@ -347,7 +347,7 @@ fn a_command_that_is_not_found_is_explained() {
 
 #[test]
 fn at_the_limit_the_work_is_warned_and_may_finish() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let mut launch = shell("trap 'echo saving; exit 75' TERM; echo ready; while :; do sleep 0.05; done");
     launch.limit = Some(Span(300));
     it.launch(&launch);
@@ -363,7 +363,7 @@ fn at_the_limit_the_work_is_warned_and_may_finish() {
 
 #[test]
 fn work_that_ignores_the_warning_is_killed_after_the_grace() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let mut spec = job(Run::Shell("trap '' TERM; while :; do sleep 0.05; done".to_owned()));
     spec.work.stop.grace = Span(400);
     let mut launch = launch(spec);
@@ -378,7 +378,7 @@ fn work_that_ignores_the_warning_is_killed_after_the_grace() {
 
 #[test]
 fn a_warning_reaches_the_program_behind_the_shell_and_its_exit_code_survives() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     // Two commands: bash stays the parent, and must not die of the warning before its child has saved.
     let mut spec = job(Run::Shell(
         "bash -c 'trap \"sleep 0.3; echo saved; exit 75\" USR1; echo ready; while :; do sleep 0.05; done'\necho after"
@@ -399,7 +399,7 @@ fn a_warning_reaches_the_program_behind_the_shell_and_its_exit_code_survives() {
 
 #[test]
 fn a_second_cancel_shortens_the_grace_to_a_kill() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let mut spec = job(Run::Shell("trap '' TERM; echo ready; while :; do sleep 0.05; done".to_owned()));
     spec.work.stop.grace = Span::secs(600);
     it.launch(&launch(spec));
@@ -412,7 +412,7 @@ fn a_second_cancel_shortens_the_grace_to_a_kill() {
 
 #[test]
 fn a_run_that_is_lost_is_killed_at_once() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.launch(&shell("sleep 600"));
     it.until_started();
     it.stop(1, &StopKind::Lost { why: "GPU 0 fell off the bus".to_owned() });
@@ -421,7 +421,7 @@ fn a_run_that_is_lost_is_killed_at_once() {
 
 #[test]
 fn whoever_leaves_the_session_is_ended_with_the_run() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let end = it.run(
         "setsid sleep 600 & echo $! >$OVERNIGHT_OUTPUT/setsid
          (setsid bash -c 'trap \"\" TERM HUP; sleep 600 & echo $! >$OVERNIGHT_OUTPUT/double; wait' &)
@@ -435,7 +435,7 @@ fn whoever_leaves_the_session_is_ended_with_the_run() {
 
 #[test]
 fn a_cancel_ends_the_whole_tree_also_where_the_warning_is_ignored() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let mut spec = job(Run::Shell(
         "(trap '' TERM; setsid sleep 600 & echo $! >$OVERNIGHT_OUTPUT/pid; wait) & sleep 600".to_owned(),
     ));
@@ -450,14 +450,14 @@ fn a_cancel_ends_the_whole_tree_also_where_the_warning_is_ignored() {
 
 #[test]
 fn thousands_of_orphans_are_reaped_and_do_not_confuse_the_exit_code() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let end = it.run("for i in $(seq 2000); do (true &) ; done; exit 5");
     assert_eq!(end.how, RunEnd::Exited { code: 5 });
 }
 
 #[test]
 fn a_killed_supervisor_leaves_nobody_behind_and_the_lease_is_missing() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.launch(&shell("setsid sleep 600 & echo $! >$OVERNIGHT_OUTPUT/away; sleep 601 & echo $! >$OVERNIGHT_OUTPUT/near; wait"));
     let (away, near) = (it.number("away"), it.number("near"));
     it.until_started();
@@ -475,7 +475,7 @@ fn a_killed_supervisor_leaves_nobody_behind_and_the_lease_is_missing() {
 
 #[test]
 fn a_scheduler_that_comes_back_adopts_what_lives_also_below_a_long_path() {
-    let mut it = Box_::with(|it| it.root = "a/long/way/down".repeat(12));
+    let mut it = Scheduler::with(|it| it.root = "a/long/way/down".repeat(12));
     it.launch(&shell("while [ ! -e $OVERNIGHT_OUTPUT/go ]; do sleep 0.02; done; exit 9"));
     let started = it.until_started();
     let token =
@@ -494,7 +494,7 @@ fn a_scheduler_that_comes_back_adopts_what_lives_also_below_a_long_path() {
 
 #[test]
 fn what_ended_while_no_scheduler_was_there_has_its_true_code_and_time() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.launch(&shell("while [ ! -e $OVERNIGHT_OUTPUT/go ]; do sleep 0.02; done; exit 7"));
     it.until_started();
     let supervisor = it.supervisor(1);
@@ -515,7 +515,7 @@ fn what_ended_while_no_scheduler_was_there_has_its_true_code_and_time() {
 
 #[test]
 fn a_lease_that_was_never_launched_is_closed_for_good() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let late = shell("echo ran >$OVERNIGHT_OUTPUT/ran");
     it.engine().survey(&[(LeaseId(1), late.token.clone())]).unwrap();
     let not_launched = |news: &EngineReport| matches!(news, EngineReport::NotLaunched { .. }).then_some(());
@@ -528,7 +528,7 @@ fn a_lease_that_was_never_launched_is_closed_for_good() {
 
 #[test]
 fn launching_twice_runs_once() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let launch =
         shell("echo x >>$OVERNIGHT_OUTPUT/count; while [ ! -e $OVERNIGHT_OUTPUT/go ]; do sleep 0.02; done");
     it.launch(&launch);
@@ -545,7 +545,7 @@ fn launching_twice_runs_once() {
 
 #[test]
 fn another_boot_is_believed_and_nobody_is_signalled() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let mut bystander = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let id = process::look(bystander.id() as i32).unwrap().id;
     let token = Token("0123456789abcdef0123456789abcdef".to_owned());
@@ -576,7 +576,7 @@ fn another_boot_is_believed_and_nobody_is_signalled() {
 
 #[test]
 fn the_work_sees_its_own_environment_and_nothing_of_the_schedulers() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let mut spec = job(Run::Argv(vec!["env".to_owned()]));
     spec.work.env.insert("MINE".to_owned(), "1".to_owned());
     let mut launch = launch(spec);
@@ -630,14 +630,14 @@ fn the_work_sees_its_own_environment_and_nothing_of_the_schedulers() {
 
 #[test]
 fn a_job_without_gpus_sees_none() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.run("echo \"[${CUDA_VISIBLE_DEVICES-unset}]\"");
     assert_eq!(it.log(), "[]\n");
 }
 
 #[test]
 fn the_work_starts_clean() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.run(
         "echo umask $(umask) core $(ulimit -c) stdin $(readlink /proc/self/fd/0)
          [ $(ulimit -Sn) = $(ulimit -Hn) ] && echo nofile
@@ -659,7 +659,7 @@ fn the_work_starts_clean() {
 
 #[test]
 fn data_is_linked_and_never_over_what_is_there() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let (coco, live) = (it.dir.path().join("coco"), it.dir.path().join("live"));
     std::fs::create_dir_all(&coco).unwrap();
     std::fs::write(coco.join("file"), "data").unwrap();
@@ -688,7 +688,7 @@ fn data_is_linked_and_never_over_what_is_there() {
 
 #[test]
 fn a_prepared_directory_and_an_earlier_jobs_output_are_where_they_are_said_to_be() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let prepared = it.paths().prepared(JobId(1), 0, 1);
     std::fs::create_dir_all(&prepared).unwrap();
     std::fs::write(prepared.join("train.py"), "code\n").unwrap();
@@ -714,7 +714,7 @@ fn a_prepared_directory_and_an_earlier_jobs_output_are_where_they_are_said_to_be
 
 #[test]
 fn data_that_is_gone_by_the_start_is_the_works_own_failure_and_is_named() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let mut spec = job(Run::Shell("true".to_owned()));
     spec.data = vec![overnight::model::DataItem {
         from: overnight::model::DataFrom::Path("/nowhere/coco".into()),
@@ -729,7 +729,7 @@ fn data_that_is_gone_by_the_start_is_the_works_own_failure_and_is_named() {
 
 #[test]
 fn a_device_that_somebody_else_holds_is_not_run_on() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let mut launch = shell("echo ran >$OVERNIGHT_OUTPUT/ran; sleep 600");
     launch.devices = vec![LaunchDevice { uuid: Uuid("GPU-real".to_owned()), index: 0, real: true }];
     it.launch(&launch);
@@ -762,7 +762,7 @@ fn a_device_that_somebody_else_holds_is_not_run_on() {
 
 #[test]
 fn a_log_is_bounded_and_keeps_both_ends() {
-    let mut it = Box_::with(|it| it.log_bound = Bytes::mib(1));
+    let mut it = Scheduler::with(|it| it.log_bound = Bytes::mib(1));
     let end = it.run("echo first; seq 1000000; echo last");
     assert_eq!(end.how, RunEnd::Exited { code: 0 });
     it.until_collected().unwrap();
@@ -773,7 +773,7 @@ fn a_log_is_bounded_and_keeps_both_ends() {
 
 #[test]
 fn a_full_disk_stops_neither_the_work_nor_its_end() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let jobs = it.paths().jobs();
     std::fs::create_dir_all(&jobs).unwrap();
     let Some(_mount) = Tmpfs::mount(&jobs, "256k") else {
@@ -790,7 +790,7 @@ fn a_full_disk_stops_neither_the_work_nor_its_end() {
 
 #[test]
 fn a_process_that_a_kill_does_not_end_is_named_and_the_run_ends_after_ten_seconds() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let Some(disk) = Frozen::make(it.dir.path()) else {
         eprintln!("SKIPPED: freezing a loop mount needs root, mkfs.ext4 and fsfreeze");
         return;
@@ -850,7 +850,7 @@ fn run_quietly(program: &str, arguments: &[&std::ffi::OsStr]) -> bool {
 
 #[test]
 fn a_kill_for_memory_is_told_apart_as_probable() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let group = PathBuf::from(format!("/sys/fs/cgroup/memory/overnight-test-{}", std::process::id()));
     if std::fs::create_dir(&group).is_err()
         || std::fs::write(group.join("memory.limit_in_bytes"), "32M").is_err()
@@ -865,7 +865,7 @@ fn a_kill_for_memory_is_told_apart_as_probable() {
 
 #[test]
 fn a_sign_of_life_comes_every_few_seconds_and_is_written_down() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.launch(&shell("sleep 600"));
     let started = it.until_started();
     let at = it.until(|news| match news {
@@ -882,7 +882,7 @@ fn a_sign_of_life_comes_every_few_seconds_and_is_written_down() {
 
 #[test]
 fn a_shutdown_signal_to_the_supervisor_does_not_blind_it() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.launch(&shell("while [ ! -e $OVERNIGHT_OUTPUT/go ]; do sleep 0.02; done; exit 4"));
     it.until_started();
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::HUP, rustix::process::Signal::INT]
@@ -975,7 +975,7 @@ fn bare_spec(dir: &Path, run_dir: &Path, attempt: u32, text: &str) -> LaunchSpec
 #[test]
 #[ignore = "a measurement"]
 fn measure_launch_and_end() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     let (mut launches, mut ends) = (Vec::new(), Vec::new());
     for n in 1..=41 {
         let mut launch = launch(job(Run::Argv(vec!["date".to_owned(), "+%s%N".to_owned()])));
@@ -994,10 +994,11 @@ fn measure_launch_and_end() {
     }
     launches.sort_unstable();
     ends.sort_unstable();
-    println!(
-        "launch to first instruction of date: {} us; from there to its end told: {} us",
-        launches[20], ends[20]
-    );
+    for (what, times) in
+        [("launch to first instruction of date", launches), ("from there to its end told", ends)]
+    {
+        println!("{what}: median {} us, best {} us", times[20], times[0]);
+    }
 }
 
 fn wall_ns() -> i128 {
@@ -1027,7 +1028,7 @@ impl Drop for Tmpfs {
 
 #[test]
 fn a_collector_that_fails_says_why() {
-    let mut it = Box_::with(|it| {
+    let mut it = Scheduler::with(|it| {
         it.collector = ["/bin/sh", "-c", "echo 'no such luck' >&2; exit 1"].map(str::to_owned).to_vec();
     });
     it.run("true");
@@ -1036,7 +1037,7 @@ fn a_collector_that_fails_says_why() {
 
 #[test]
 fn a_collector_without_room_is_tried_again() {
-    let mut it = Box_::with(|it| {
+    let mut it = Scheduler::with(|it| {
         let script =
             format!("if [ ! -e \"$0.first\" ]; then touch \"$0.first\"; exit 75; fi; {}", COLLECTOR[2]);
         it.collector = vec!["/bin/sh".to_owned(), "-c".to_owned(), script];
@@ -1047,7 +1048,7 @@ fn a_collector_without_room_is_tried_again() {
 
 #[test]
 fn output_comes_home_also_when_the_supervisor_dies_while_it_is_collected() {
-    let mut it = Box_::with(|it| {
+    let mut it = Scheduler::with(|it| {
         let script =
             format!("if [ ! -e \"$0.first\" ]; then touch \"$0.first\"; sleep 600; fi; {}", COLLECTOR[2]);
         it.collector = vec!["/bin/sh".to_owned(), "-c".to_owned(), script];
@@ -1064,7 +1065,7 @@ fn output_comes_home_also_when_the_supervisor_dies_while_it_is_collected() {
 
 #[test]
 fn a_supervisor_is_small() {
-    let mut it = Box_::new();
+    let mut it = Scheduler::new();
     it.launch(&shell("sleep 600"));
     it.until_started();
     let pid = it.supervisor(1).pid;

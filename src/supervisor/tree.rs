@@ -6,6 +6,7 @@
 
 use super::process::{self, ProcessId, Seen};
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
+use std::io::Read;
 
 /// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +70,9 @@ pub(super) fn culprits(token: &str) -> String {
 
 /// How often the kernel has killed for memory since it started; `None` where it does not say.
 pub(super) fn oom_kills() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
+    // One read: the kernel makes the whole text anew for each.
+    let mut text = String::with_capacity(16 << 10);
+    std::fs::File::open("/proc/vmstat").ok()?.read_to_string(&mut text).ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
