@@ -6,6 +6,8 @@ use super::syntax::Draft;
 use super::tree::Mark;
 use std::collections::BTreeMap;
 
+/// Lines with a wrong indentation that are mended before the rest is left to the parser.
+const INDENTED: usize = 1000;
 /// Lines that one mend may change.
 const MENDED_LINES: u32 = 200;
 
@@ -29,6 +31,9 @@ impl Draft {
             let line = self.lines[at].clone();
             if line.trim().is_empty() {
                 continue;
+            }
+            if tabbed.len() + blanks.len() > INDENTED {
+                break;
             }
             let lead = line.chars().take_while(|c| *c == ' ' || *c == '\t' || odd_blank(*c));
             match part {
