@@ -2,6 +2,7 @@
 
 use super::findings::{Findings, error};
 use super::job;
+use super::lines::{Part, key_of, parts};
 use super::reader::Reader;
 use super::syntax;
 use super::tree::{Document, Kind, Mark, Oddity};
@@ -200,19 +201,21 @@ fn oddities(found: &mut Findings<'_>, tree: &Document) {
     }
 }
 
-/// `{{ … }}` and `XXX…XXX`.
+/// `{{ … }}` and `XXX…XXX` in fields; in commands both may be meant.
 fn templates(found: &mut Findings<'_>, text: &str, first: u32) {
-    for (at, line) in text.split('\n').enumerate() {
-        let written = line.trim_start();
-        if written.starts_with('#') {
+    if !text.contains("{{") && !text.contains("XXX") {
+        return;
+    }
+    let lines: Vec<String> = text.split('\n').map(ToOwned::to_owned).collect();
+    for ((line, part), number) in lines.iter().zip(parts(&lines)).zip(first..) {
+        let command = key_of(line)
+            .is_some_and(|key| matches!(key.text, "run" | "shell") && !key.value.starts_with("{{"));
+        if part != Part::Free || command || line.trim_start().starts_with('#') {
             continue;
         }
         let Some((start, width)) = unfilled(line) else { continue };
-        let mark = Mark {
-            line: first + at as u32,
-            column: line[..start].chars().count() as u32 + 1,
-            width: width as u32,
-        };
+        let mark =
+            Mark { line: number, column: line[..start].chars().count() as u32 + 1, width: width as u32 };
         found.add(error(84, mark, "template not filled in").hint("write the value itself"));
         found.mended(mark.line);
     }

@@ -105,8 +105,11 @@ fn thrown_away(r: &mut Reader<'_, '_>, work: &Work, output: Option<Field<'_>>) {
 }
 
 /// `--env` wins over the file.
-fn add_environment(r: &Reader<'_, '_>, work: &mut Work) {
+fn add_environment(r: &mut Reader<'_, '_>, work: &mut Work) {
     for (name, value) in &r.cx.overrides.env {
+        if let Some(finding) = super::work::forbidden(name, Mark::default()) {
+            r.found.add(finding);
+        }
         work.env.insert(name.clone(), value.clone());
     }
 }

@@ -115,10 +115,8 @@ pub(super) fn key_of(line: &str) -> Option<Key<'_>> {
 
 /// `gpus:1`, `gpus=1`: where the name starts, the name and the sign.
 pub(super) fn glued(line: &str) -> Option<(usize, &str, char)> {
-    let mut start = line.len() - line.trim_start().len();
-    while let Some(rest) = line[start..].strip_prefix("- ") {
-        start = line.len() - rest.trim_start().len();
-    }
+    // Not behind a dash: `- data=coco` is an argument.
+    let start = line.len() - line.trim_start().len();
     let rest = &line[start..];
     let end = rest.find(|c: char| !(c.is_ascii_lowercase() || c == '_'))?;
     let name = &rest[..end];

@@ -1,11 +1,13 @@
 //! Looks over the raw lines before the parser does: tabs and odd blanks as indentation, fields without a blank.
 
 use super::findings::{Findings, error};
-use super::lines::{Part, glued, header, odd_blank, parts};
+use super::lines::{Part, glued, header, indent, key_of, odd_blank, parts};
 use super::syntax::Draft;
 use super::tree::Mark;
 use std::collections::BTreeMap;
 
+/// Lines with a wrong indentation that are mended before the rest is left to the parser.
+const INDENTED: usize = 1000;
 /// Lines that one mend may change.
 const MENDED_LINES: u32 = 200;
 
@@ -30,6 +32,9 @@ impl Draft {
             if line.trim().is_empty() {
                 continue;
             }
+            if tabbed.len() + blanks.len() > INDENTED {
+                break;
+            }
             let lead = line.chars().take_while(|c| *c == ' ' || *c == '\t' || odd_blank(*c));
             match part {
                 Part::Tabbed(parent) => {
@@ -45,6 +50,7 @@ impl Draft {
                     let lead: String = lead.map(|c| if c == '\t' { "  " } else { " " }).collect();
                     tabbed.push((number, format!("{lead}{}", line.trim_start())));
                 }
+                Part::Free if self.continues(at) => {}
                 Part::Free => glue |= self.glue(found, number),
                 Part::Block | Part::Inside => {}
             }
@@ -87,6 +93,16 @@ impl Draft {
                 found.mended(*line);
             }
         }
+    }
+
+    /// Whether a line goes on with the plain text of a field above it.
+    fn continues(&self, at: usize) -> bool {
+        let here = indent(&self.lines[at]);
+        let above = self.lines.iter().take(at).rev().filter(|line| !line.trim().is_empty());
+        let above = above.take(8).find(|line| key_of(line).is_some());
+        above.is_some_and(|line| {
+            indent(line) < here && key_of(line).is_some_and(|key| !key.value.trim().is_empty())
+        })
     }
 
     /// `gpus:1` and `gpus=1`.

@@ -8,6 +8,8 @@ use super::tree::{Document, Mark, SyntaxError, Trouble, build};
 
 /// Mistakes that are mended in one document before the rest is left unread.
 const MENDS: usize = 24;
+/// A larger document, in bytes, is not read so often.
+const LARGE: usize = 64 << 10;
 
 /// One document's lines while they are mended.
 pub(super) struct Draft {
@@ -21,13 +23,19 @@ pub(super) fn read(found: &mut Findings<'_>, text: &str, first: u32) -> Document
     let mut changed = draft.prepass(found);
     let mut mended;
     let mut text = text;
-    for _ in 0..MENDS {
+    // Each mend reads the document again.
+    let mends = if text.len() > LARGE { MENDS / 8 } else { MENDS };
+    for _ in 0..mends {
         if changed {
             mended = draft.lines.join("\n");
             text = &mended;
         }
-        let (document, trouble) = build(text, first);
+        let (mut document, trouble) = build(text, first);
         let Some(trouble) = trouble else { return document };
+        if trouble.kind == Trouble::Size {
+            // Nobody wrote this by hand: looking through it would only cost.
+            document.root = None;
+        }
         changed = draft.explain(found, &trouble);
         if !changed {
             return document;

@@ -447,6 +447,34 @@ fn the_pool_is_asked_only_when_it_is_known() {
 }
 
 #[test]
+fn arguments_and_patterns_of_commands_are_left_alone() {
+    let text = "work:\n  run:\n    - python\n    - data=coco\n    - name:x\n  env:\n    A: x\ndata: []\nrequest: {gpus: 0, for: 1h}\noutput: [x]\n";
+    assert_eq!(Case::default().parse(text).diagnostics, Vec::new());
+    for line in ["awk '{{print}}' x", "mktemp aXXXXXX_bXXXXXX", "python -c \"print(f'{{x}}')\""] {
+        let text =
+            format!("work:\n  run: |\n    {line}\ndata: []\nrequest: {{gpus: 0, for: 1h}}\noutput: [x]\n");
+        assert_eq!(Case::default().parse(text).diagnostics, Vec::new(), "{line}");
+    }
+    let text =
+        "work:\n  run: python\n    --a\n    data=coco\ndata: []\nrequest: {gpus: 0, for: 1h}\noutput: [x]\n";
+    assert_eq!(errors(&Case::default().parse(text)), [60]);
+}
+
+#[test]
+fn a_windows_path_is_one_also_when_its_escapes_are_yaml() {
+    let parsed = Case::default()
+        .parse("work: {run: x}\ndata: [\"C:\\new\\table\"]\nrequest: {gpus: 0, for: 1h}\noutput: []\n");
+    assert_eq!(errors(&parsed), [33], "{}", text_of(&parsed));
+}
+
+#[test]
+fn overridden_variables_are_checked_too() {
+    let env = [("CUDA_VISIBLE_DEVICES".to_owned(), "0".to_owned())].into();
+    let case = Case { overrides: Overrides { env, ..Overrides::default() }, ..Case::default() };
+    assert_eq!(errors(&case.parse(job("run: x", "gpus: 1, for: 1h"))), [67]);
+}
+
+#[test]
 fn limits_of_the_operator_hold() {
     let limits =
         Limits { until_done: UntilDone::Forbidden, max_for: Some(Span::secs(3600)), ..Limits::default() };

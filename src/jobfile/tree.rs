@@ -9,7 +9,9 @@ use std::ops::Range;
 /// Levels of nesting.
 pub(super) const DEPTH: usize = 32;
 /// Values in one document.
-const NODES: usize = 120_000;
+const NODES: usize = 60_000;
+/// Fields of one mapping.
+const FIELDS: usize = 4096;
 /// Aliases, anchors and tags in one document: each is refused, so that more need not be read.
 const ODDITIES: usize = 100;
 
@@ -148,6 +150,7 @@ pub(super) fn build(text: &str, first_line: u32) -> (Document, Option<SyntaxErro
         stack: Vec::new(),
         nodes: 0,
         aliases: 0,
+        wide: false,
         first_line,
         trouble: None,
     };
@@ -199,6 +202,7 @@ struct Builder {
     stack: Vec<Open>,
     nodes: usize,
     aliases: usize,
+    wide: bool,
     first_line: u32,
     trouble: Option<SyntaxError>,
 }
@@ -289,14 +293,17 @@ impl Builder {
     fn value(&mut self, node: Node) {
         self.nodes += 1;
         let odd = self.aliases + self.document.oddities.len() > ODDITIES;
-        if (self.nodes > NODES || odd) && self.trouble.is_none() {
+        if (self.nodes > NODES || odd || self.wide) && self.trouble.is_none() {
             self.trouble =
                 Some(SyntaxError { kind: Trouble::Size, line: node.mark.line, column: node.mark.column });
         }
         match self.stack.last_mut() {
             Some(Open::List { items, .. }) => items.push(node),
             Some(Open::Map { entries, key, .. }) => match key.take() {
-                Some(key) => entries.push((key, node)),
+                Some(key) => {
+                    entries.push((key, node));
+                    self.wide |= entries.len() > FIELDS;
+                }
                 None => *key = Some(node),
             },
             None => self.document.root = Some(node),
