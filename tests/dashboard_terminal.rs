@@ -94,7 +94,7 @@ fn an_idle_dashboard_writes_nothing() {
     terminal.wait_for("No jobs yet.");
     while terminal.read(500) {}
     let before = terminal.bytes.len();
-    assert!(!terminal.read(3000), "{:?}", String::from_utf8_lossy(&terminal.bytes[before..]));
+    assert!(!terminal.read(10_000), "{:?}", String::from_utf8_lossy(&terminal.bytes[before..]));
     terminal.press("q");
     assert_eq!(terminal.end(), 0);
 }
