@@ -767,8 +767,9 @@ fn the_log_follows_until_one_looks_up() {
     let mut person = Person::at(busy(), (80, 24));
     person.press("l");
     assert!(person.sees().contains("step 1780/5000"), "{}", person.sees());
+    assert!(person.sees().contains("FOLLOW"), "{}", person.sees());
     person.press("k k");
-    assert!(person.ui.log.stopped_at.is_some());
+    assert!(person.ui.log.stopped_at.is_some() && person.sees().contains("AT "), "{}", person.sees());
     assert!(!person.sees().contains("step 1780/5000"), "{}", person.sees());
     person.press("G");
     assert!(person.ui.log.stopped_at.is_none() && person.sees().contains("step 1780/5000"));
@@ -925,8 +926,12 @@ fn deadlines_come_from_what_moves() {
 #[test]
 #[ignore = "for eyes"]
 fn look() {
-    for person in situations().into_iter().skip(15).take(15) {
-        println!("{}", person.sees());
+    for mut person in situations().into_iter().skip(15).take(15) {
+        for size in SIZES {
+            person.ui.size = size;
+            settle(&mut person.ui, &person.snap);
+            println!("{size:?}\n{}", person.sees());
+        }
     }
     std::io::stdout().flush().unwrap();
 }

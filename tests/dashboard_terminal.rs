@@ -152,13 +152,13 @@ fn a_scheduler_that_does_not_answer_is_told_of_and_nothing_is_asked_of_it() {
 fn a_log_is_followed_as_it_is_written_and_cannot_damage_the_screen() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.txt");
-    let lines: String = (0..200_000).map(|n| format!("line {n}\n")).collect();
-    std::fs::write(&path, lines).unwrap();
+    let lines: Vec<String> = (0..=200_000).map(|n| format!("line {n}")).collect();
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "child_log", "--ignored", "--nocapture", "--test-threads=1"]);
     command.env("TERM", "xterm-256color").current_dir(dir.path());
     let mut terminal = Terminal::run(command, (80, 24));
-    terminal.wait_for("log| line 199999");
+    terminal.wait_for("log| line 200000");
     terminal.press("l");
     terminal.wait_for("line 199990");
     let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
