@@ -599,7 +599,14 @@ fn a_cancel_asks_keeps_by_default_and_can_be_undone() {
     let closes = now().wall_ms + 5000;
     person.changes(144, |row| row.cancel_at = Some(closes));
     assert!(person.sees().contains("144 STOP"), "{}", person.sees());
-    assert!(person.sees().contains("cancelling #144 in 5 s"), "{}", person.sees());
+    let reply = Box::new(Reply::Ok { message: "cancelling #144".into() });
+    let asked = Asked::Command(Some(JobId(144)));
+    receive(&mut person.ui, &mut person.snap, FeedEvent::Reply { asked, reply }, now());
+    assert!(
+        person.sees().contains("cancelling #144 in 5 s"),
+        "the countdown, not the reply: {}",
+        person.sees()
+    );
     let wakes = next_deadline(&person.ui, &person.snap, &person.ui.now, 2000);
     assert!(wakes.is_some_and(|ms| ms <= 1000), "the countdown moves: {wakes:?}");
     person.later(2000);
@@ -760,8 +767,9 @@ fn the_log_follows_until_one_looks_up() {
     let mut person = Person::at(busy(), (80, 24));
     person.press("l");
     assert!(person.sees().contains("step 1780/5000"), "{}", person.sees());
+    assert!(person.sees().contains("FOLLOW"), "{}", person.sees());
     person.press("k k");
-    assert!(person.ui.log.stopped_at.is_some());
+    assert!(person.ui.log.stopped_at.is_some() && person.sees().contains("AT "), "{}", person.sees());
     assert!(!person.sees().contains("step 1780/5000"), "{}", person.sees());
     person.press("G");
     assert!(person.ui.log.stopped_at.is_none() && person.sees().contains("step 1780/5000"));
@@ -781,12 +789,16 @@ fn a_frozen_display_does_not_move_and_says_so() {
     person.press("p");
     let before = person.sees();
     person.changes(147, |row| row.why = Some("next".into()));
+    let mut newer = person.ui.log.window.clone();
+    newer.lines.last_mut().unwrap().text = "step 5000/5000".into();
+    receive(&mut person.ui, &mut person.snap, FeedEvent::Log(Box::new(newer)), now());
     person.later(42_000);
     let after = person.sees();
     assert!(after.contains("FROZEN 0m42s"), "{after}");
     assert_eq!(before.lines().skip(1).collect::<Vec<_>>(), after.lines().skip(1).collect::<Vec<_>>());
     person.press("p");
-    assert!(person.sees().contains("LIVE") && person.sees() != before);
+    assert!(person.sees().contains("LIVE") && person.sees().contains("step 5000/5000"), "{}", person.sees());
+    assert!(person.sees().contains("next"), "{}", person.sees());
 }
 
 #[test]
@@ -914,8 +926,12 @@ fn deadlines_come_from_what_moves() {
 #[test]
 #[ignore = "for eyes"]
 fn look() {
-    for person in situations().into_iter().skip(15).take(15) {
-        println!("{}", person.sees());
+    for mut person in situations().into_iter().skip(15).take(15) {
+        for size in SIZES {
+            person.ui.size = size;
+            settle(&mut person.ui, &person.snap);
+            println!("{size:?}\n{}", person.sees());
+        }
     }
     std::io::stdout().flush().unwrap();
 }

@@ -12,6 +12,7 @@ mod terminal;
 use overnight::protocol::{Reply, Request, ServerMessage, Snapshot};
 use overnight::tui::{Connector, Depth, Exit, Glyphs, Options, Session, SessionReader, SessionWriter, run};
 use rustix::process::Signal;
+use std::io::Write as _;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use terminal::Terminal;
@@ -94,7 +95,7 @@ fn an_idle_dashboard_writes_nothing() {
     terminal.wait_for("No jobs yet.");
     while terminal.read(500) {}
     let before = terminal.bytes.len();
-    assert!(!terminal.read(3000), "{:?}", String::from_utf8_lossy(&terminal.bytes[before..]));
+    assert!(!terminal.read(10_000), "{:?}", String::from_utf8_lossy(&terminal.bytes[before..]));
     terminal.press("q");
     assert_eq!(terminal.end(), 0);
 }
@@ -145,6 +146,33 @@ fn a_scheduler_that_does_not_answer_is_told_of_and_nothing_is_asked_of_it() {
     terminal.wait_for("has not answered for a while");
     terminal.press("q");
     assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_log_is_followed_as_it_is_written_and_cannot_damage_the_screen() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.txt");
+    let lines: Vec<String> = (0..=200_000).map(|n| format!("line {n}")).collect();
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child_log", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env("TERM", "xterm-256color").current_dir(dir.path());
+    let mut terminal = Terminal::run(command, (80, 24));
+    terminal.wait_for("log| line 200000");
+    terminal.press("l");
+    terminal.wait_for("line 199990");
+    let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    log.write_all(b"\x1b[2J\x1b[?1049l 10%|#  |\r100%|###| \x1b[31mred\x1b[0m\ta tab\n").unwrap();
+    terminal.wait_for("100%|###| red");
+    terminal.press("gg");
+    terminal.wait_for("\nline 0 ");
+    terminal.press("f");
+    terminal.wait_for("a tab");
+    std::fs::remove_file(&path).unwrap();
+    terminal.wait_for("file gone");
+    terminal.press("qq");
+    assert_eq!(terminal.end(), 0);
+    given_back(&terminal);
 }
 
 // ---- what runs inside the terminal ----
@@ -220,6 +248,15 @@ fn child_idle() {
 #[ignore = "runs inside the terminal of another test"]
 fn child_deaf() {
     assert_eq!(run(options(), Double(fixtures::busy())).unwrap(), Exit::Quit);
+}
+
+/// The job under the cursor logs into the current directory.
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_log() {
+    let mut snap = fixtures::busy();
+    std::sync::Arc::make_mut(&mut snap.jobs[0]).log = "log.txt".into();
+    assert_eq!(run(options(), Double(snap)).unwrap(), Exit::Quit);
 }
 
 /// Answers nothing after its snapshot.

@@ -116,7 +116,9 @@ fn events(v: &View<'_>, detail: &JobDetail) -> Vec<(String, Role)> {
             Some(Verdict::Clean) => {
                 out.push(("  released: its devices were proven free".to_owned(), Role::Text));
             }
-            Some(verdict) => out.push((format!("  released: {verdict:?}"), Role::ToastWarn)),
+            Some(Verdict::Quarantined { detail }) => {
+                out.push((format!("  released into quarantine: {detail}"), Role::ToastWarn));
+            }
             None if attempt.ended.is_some() => out.push(("  release: being proven".to_owned(), Role::Dim)),
             None => {}
         }

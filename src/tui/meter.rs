@@ -39,16 +39,9 @@ fn lines(v: &View<'_>, columns: usize) -> Vec<Line> {
         _ => [14, 7, 6, 5, 9, 10],
     };
     let row = |cells: [&str; 6]| {
-        let [user, h, r, w, t, k] = cells;
-        format!(
-            "{}{}{}{}{}{}",
-            left(user, name),
-            right(h, held),
-            right(r, running),
-            right(w, waiting),
-            right(t, today),
-            right(k, week_columns)
-        )
+        let widths = [held, running, waiting, today, week_columns];
+        let numbers = cells[1..].iter().zip(widths).map(|(cell, width)| right(cell, width));
+        left(cells[0], name) + &numbers.collect::<String>()
     };
     let mut out = vec![Line::Text(row(["USER", "HELD", "RUN", "WAIT", "TODAY", "7 DAYS"]), Role::Title)];
     let me = v.ui.me(v.snap);

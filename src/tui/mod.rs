@@ -168,7 +168,9 @@ fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     if let Some(opened) = &v.ui.opened {
         let (title, word, role) = opened_title(v, opened);
         let tabs = detail::tabs(opened);
-        c.rule(layout.tabs, 0, &[(&title, R::Title), (word, role)], &tabs);
+        let log = if opened.tab == Tab::Log { log::title(v) } else { String::new() };
+        let log = log.split_once("  wrap").map_or_else(String::new, |(place, _)| format!("  {place}"));
+        c.rule(layout.tabs, 0, &[(&title, R::Title), (word, role), (&log, R::Dim)], &tabs);
         return;
     }
     if v.ui.typing && layout.message != layout.keys {

@@ -348,7 +348,7 @@ impl Shell {
 
     /// Asks for what the screen shows and the dashboard does not have.
     fn ask(&mut self) {
-        let (want, detail) = news::wants(&mut self.ui, &self.snap);
+        let (want, detail) = news::wants(&mut self.ui, &self.snap, self.want.as_ref());
         if want != self.want {
             self.want.clone_from(&want);
             // The thread is gone only if the dashboard ends.
