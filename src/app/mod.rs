@@ -16,6 +16,9 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+/// `gpu-indices` could not ask the driver.
+const DRIVER_SILENT: u8 = 3;
+
 /// The program's own processes besides the supervisor: the collector, and the resolver of device indices.
 pub fn internal(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let verb = arguments.nth(1)?;
@@ -30,7 +33,14 @@ pub fn internal(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCod
                 let written = indices.iter().try_for_each(|index| writeln!(out, "{index}"));
                 if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
             }
-            Err(error) => complain(&error.to_string()),
+            // 1: a device is missing. Anything else: the driver cannot be asked, and the indices of the grant stand.
+            Err(error @ (gpu::GpuError::NotListed(_) | gpu::GpuError::NoIndex(_))) => {
+                complain(&error.to_string())
+            }
+            Err(error) => {
+                complain(&error.to_string());
+                ExitCode::from(DRIVER_SILENT)
+            }
         });
     }
     None

@@ -148,13 +148,16 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         _ => None,
     };
     let mut first = vec![Input::Host(gpu::host_reading(simulated)), Input::Devices(listed)];
-    // Leases whose attempt is not done: their supervisors live, or have left word in their journals.
+    // Leases whose attempt is not done: their supervisors live, or have left word in their journals. And the newest of those
+    // that are returned: a supervisor that has not been told so yet waits for its dismissal.
+    let lately = world.ledger.iter().rev().take(256).filter(|lease| lease.returned.is_some());
     let leases: Vec<_> = world
         .queue
         .live()
         .flat_map(|job| job.tasks.iter())
         .filter_map(|task| task.current().state.lease())
         .chain(world.leases.iter().map(|lease| lease.id))
+        .chain(lately.map(|lease| lease.id).filter(|lease| paths.run(*lease).exists()))
         .collect::<std::collections::BTreeSet<_>>()
         .into_iter()
         .filter_map(|id| world.lease(id).map(|lease| (id, lease.token.clone())))

@@ -128,15 +128,13 @@ impl Daemon {
             inputs.push(readings);
         }
         let moment = Moment { now: crate::clock::now(), seed: self.seed };
-        match step(&mut self.world, std::mem::take(inputs), moment) {
-            Ok(decision) => decision,
-            Err(error) => {
-                tracing::error!(%error, "a bug in the scheduler's core: nothing is started any more");
-                self.stopped =
-                    Some(format!("a bug in the scheduler ({error}): nothing is started; running jobs go on"));
-                Decision::default()
-            }
+        let decision = step(&mut self.world, std::mem::take(inputs), moment);
+        if let Some(bug) = &decision.bug {
+            tracing::error!(%bug, "a bug in the scheduler's core: nothing is started any more");
+            self.stopped =
+                Some(format!("a bug in the scheduler ({bug}): nothing is started; running jobs go on"));
         }
+        decision
     }
 
     /// Makes events durable. Does not return before they are: a failed commit is made again, on a reopened store.

@@ -60,7 +60,8 @@ pub fn table<'l>(leases: impl Iterator<Item = &'l Lease>, now: &Now, cut: &Cut<'
     if let Some((gpu, core)) = cut.rates {
         for row in &mut rows {
             let hours = |ms: u64| ms as f64 / 3_600_000.0;
-            row.cost = Some(hours(row.gpu_ms - row.waived_gpu_ms) * gpu + hours(row.core_ms) * core);
+            row.cost =
+                Some(hours(row.gpu_ms.saturating_sub(row.waived_gpu_ms)) * gpu + hours(row.core_ms) * core);
         }
     }
     MeterTable { since: cut.since, until: cut.until.unwrap_or(now.wall_ms), by: cut.by, rows, held_now }
@@ -138,7 +139,7 @@ pub fn check<'l>(
     // By device and boot: from, to, lease.
     let mut spans: BTreeMap<_, Vec<(u64, u64, u64)>> = BTreeMap::new();
     for lease in leases {
-        let end = lease.ended.map_or(now.boottime_ms, |(ended, _)| ended.boottime_ms);
+        let end = lease.granted.boottime_ms + lease.held_for(now).map_or(0, |held| held.0);
         for device in &lease.held.devices {
             let boot = lease.granted.boot.0;
             spans.entry((device.uuid.0.as_str(), boot)).or_default().push((
