@@ -93,8 +93,7 @@ impl Devices {
         if let Source::Sampler(sampler) = &self.source {
             let missing =
                 |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
-            if world.pool.gpus() == 0 || world.pool.devices().any(|(_, device)| missing(&device.state))
-            {
+            if world.pool.gpus() == 0 || world.pool.devices().any(|(_, device)| missing(&device.state)) {
                 sampler.relist();
             }
         }

@@ -379,7 +379,7 @@ impl Daemon {
                 let pool = crate::sched::view::pool_facts(&self.world);
                 match self.intake.drop(dropped, &pool, now) {
                     Ok(submission) => inputs.push(Input::Submission(Box::new(submission))),
-                    Err((_, refusal)) => {
+                    Err(refusal) => {
                         self.intake.write_why(&name, &refusal);
                         self.board.note(&name, InboxState::Refused { diagnostics: refusal.diagnostics }, now);
                     }

@@ -333,14 +333,16 @@ impl Supervisor {
         }
     }
 
-    /// Writes a fact down, waits for the disk if it must survive the machine, and tells it.
+    /// Writes a fact down and tells it; waits for the disk if the fact must survive the machine.
+    ///
+    /// A scheduler that hears of it makes it durable before anybody sees it, so it does not wait for our disk.
     fn record(&mut self, record: Record, durable: bool) {
         // What was seen is told even where it cannot be written: the scheduler writes it down too.
         let _ = self.journal.append(record.clone());
+        self.control.tell(&News::Record(record));
         if durable {
             let _ = self.journal.sync();
         }
-        self.control.tell(&News::Record(record));
     }
 
     /// So that the output can be collected even when this process is gone.

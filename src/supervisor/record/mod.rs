@@ -27,6 +27,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+/// The beginning of a blank journal's name.
+const BLANK: &str = ".blank-";
 /// The journal's name in the run directory.
 pub const NAME: &str = "journal";
 /// The version written today.
@@ -236,41 +238,91 @@ pub fn claim(run_dir: &Path, at: Now) -> Result<bool, JournalError> {
     Journal::create(run_dir, &Record::Void { at }).map(|journal| journal.is_some())
 }
 
-impl Journal {
-    /// Makes the journal with its first record, durable before it has its name: what has the name is whole.
-    /// `None` if the name is taken: the lease has, or had, a supervisor.
-    pub fn create(run_dir: &Path, first: &Record) -> Result<Option<Self>, JournalError> {
-        let path = run_dir.join(NAME);
-        let made = run_dir.join(format!("journal.{}", std::process::id()));
+/// A journal without a lease: its space is taken and durable, so that beginning it writes data only. A supervisor makes
+/// one while it waits for its launch.
+#[derive(Debug)]
+pub struct Blank {
+    path: PathBuf,
+    file: File,
+}
+
+impl Blank {
+    /// Makes one in this directory.
+    pub fn make(dir: &Path) -> Result<Self, JournalError> {
+        let path = dir.join(format!("{BLANK}{}", std::process::id()));
         let io = |doing| {
             let path = path.clone();
             move |source| JournalError::Io { doing, path, source }
         };
-        let _ = std::fs::remove_file(&made);
+        let _ = std::fs::remove_file(&path);
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(&made)
+            .open(&path)
             .map_err(io("create"))?;
-        let mut journal =
-            Self { path: path.clone(), file, next: RECORDS, len: CHUNK, beats: 0, records: Vec::new() };
-        let mut image = vec![0; CHUNK as usize];
+        // Space first: a disk that is full says so here, with nothing started.
+        let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, CHUNK);
+        let blank = Self { path: path.clone(), file };
+        blank.file.write_all_at(&vec![0; CHUNK as usize], 0).map_err(io("write"))?;
+        blank.file.sync_data().map_err(io("sync"))?;
+        Ok(blank)
+    }
+
+    /// Begins a lease's journal with its first record, durable before it has its name.
+    /// `None` if the name is taken: the lease has, or had, a supervisor.
+    pub fn begin(self, run_dir: &Path, first: &Record) -> Result<Option<Journal>, JournalError> {
+        let path = run_dir.join(NAME);
+        let io = |doing| {
+            let path = path.clone();
+            move |source| JournalError::Io { doing, path, source }
+        };
+        let frame = framed(first);
+        let mut image = vec![0; RECORDS as usize];
         image[..8].copy_from_slice(MAGIC);
         image[8..12].copy_from_slice(&VERSION.to_le_bytes());
         image[12..16].copy_from_slice(&(RECORDS as u32).to_le_bytes());
-        let frame = framed(first);
-        image[RECORDS as usize..][..frame.len()].copy_from_slice(&frame);
-        journal.next += frame.len() as u64;
-        journal.records.push(first.clone());
-        // Space first: a disk that is full says so here, with nothing started.
-        let _ = rustix::fs::fallocate(&journal.file, rustix::fs::FallocateFlags::empty(), 0, CHUNK);
-        let written = journal.file.write_all_at(&image, 0).map_err(io("write"));
-        let written = written.and_then(|()| journal.file.sync_data().map_err(io("sync")));
-        let named = written.map(|()| name(&made, &path));
-        let _ = std::fs::remove_file(&made);
-        Ok(named?.map_err(io("name"))?.then_some(journal))
+        image.extend_from_slice(&frame);
+        self.file.write_all_at(&image, 0).map_err(io("write"))?;
+        self.file.sync_data().map_err(io("sync"))?;
+        if !name(&self.path, &path).map_err(io("name"))? {
+            return Ok(None);
+        }
+        let file = self.file.try_clone().map_err(io("keep"))?;
+        let next = RECORDS + frame.len() as u64;
+        Ok(Some(Journal {
+            path: path.clone(),
+            file,
+            next,
+            len: CHUNK,
+            beats: 0,
+            records: vec![first.clone()],
+        }))
+    }
+}
+
+impl Drop for Blank {
+    /// One that was not begun leaves nothing behind; one that was has another name.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Removes what supervisors that were killed before their launch have left.
+pub fn remove_blanks(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(BLANK.as_bytes()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+impl Journal {
+    /// Makes the journal with its first record, durable before it has its name: what has the name is whole.
+    /// `None` if the name is taken: the lease has, or had, a supervisor.
+    pub fn create(run_dir: &Path, first: &Record) -> Result<Option<Self>, JournalError> {
+        Blank::make(run_dir)?.begin(run_dir, first)
     }
 
     /// What it says so far.
