@@ -1,0 +1,12 @@
+//! The functional core, driven as the shell drives it: inputs in, events and effects out, time as a parameter.
+
+#![expect(unreachable_pub, reason = "the builders are shared with other test programs")]
+
+mod build;
+mod commands;
+mod devices;
+mod dependencies;
+mod lifecycle;
+mod planning;
+mod properties;
+mod simulation;
