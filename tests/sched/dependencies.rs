@@ -46,6 +46,15 @@ fn two_that_would_wait_for_each_other_do_not() {
 }
 
 #[test]
+fn a_circle_within_one_file_never_starts_and_says_so() {
+    let mut rig = Rig::new(1);
+    let ids = rig.submit_all(vec![job("a").after("b"), job("b").after("a"), job("c").after_any("b")]);
+    assert_eq!(rig.outcome(ids[1]), "never started: it waits for #1, which waits for it");
+    assert_eq!(rig.outcome(ids[0]), "never started: after #2 never started");
+    assert_eq!(rig.state(ids[2]), Cursor::Renting);
+}
+
+#[test]
 fn what_waits_for_a_failed_job_never_starts_and_so_on_down_the_chain() {
     let mut rig = Rig::new(1);
     let ids = rig.submit_all(vec![

@@ -137,7 +137,8 @@ impl Sim {
         }
         let copies = if self.faults && self.dice.percent(15) { 2 } else { 1 };
         for _ in 0..copies {
-            let ms = if self.faults && self.dice.percent(25) { self.dice.below(3_000) } else { self.dice.below(3) };
+            // One that passes another may be of no use any more; a healthy channel keeps their order.
+            let ms = if self.faults && self.dice.percent(25) { self.dice.below(3_000) } else { 1 };
             self.tell(ms, Input::Engine(report.clone()));
         }
     }
