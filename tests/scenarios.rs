@@ -7,7 +7,8 @@ mod build;
 
 use build::{Ask, BEGIN, Rig, gpu, job, owner, why};
 use overnight::model::{
-    Amount, Cursor, GpuProcess, JobId, Priority, ProcessKind, RunEnd, Span, Unreadable, parse_bytes, parse_span,
+    Amount, Cursor, GpuProcess, JobId, Priority, ProcessKind, RunEnd, Span, Unreadable, parse_bytes,
+    parse_span,
 };
 use overnight::protocol::{Command, GpuSelect, Place};
 use overnight::sched::{Input, forecast};
@@ -149,7 +150,8 @@ fn readings(rig: &Rig, not_free: &BTreeMap<u32, String>) -> Input {
             Some("stale") => return None,
             Some("outside") => {
                 let (name, kind) = ("python".to_owned(), ProcessKind::Compute);
-                let ours = GpuProcess { pid: 7, name, uid: None, kind, memory: None, token: None, ignored: false };
+                let ours =
+                    GpuProcess { pid: 7, name, uid: None, kind, memory: None, token: None, ignored: false };
                 reading.processes = Some(vec![ours]);
             }
             Some("unknown") => {
@@ -166,11 +168,13 @@ fn readings(rig: &Rig, not_free: &BTreeMap<u32, String>) -> Input {
 
 fn check(path: &Path) {
     let text = std::fs::read_to_string(path).expect("readable");
-    let scenario: Scenario = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let scenario: Scenario =
+        serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let context = format!("{}: {}", path.display(), scenario.about);
     let mut rig = pool(&scenario.pool);
     let mut ids: BTreeMap<String, JobId> = BTreeMap::new();
-    let age = |line: &JobLine| line.since.as_deref().map_or(Span(0), |since| parse_span(since).expect("a length"));
+    let age =
+        |line: &JobLine| line.since.as_deref().map_or(Span(0), |since| parse_span(since).expect("a length"));
     let mut running: Vec<&JobLine> = scenario.running.iter().collect();
     running.sort_by_key(|line| std::cmp::Reverse(age(line)));
     for (ix, line) in running.iter().enumerate() {
@@ -220,7 +224,10 @@ fn check(path: &Path) {
     for (name, expected) in &scenario.forecast {
         let told = told.get(&ids[name]).copied().unwrap_or_default();
         let seconds = |at: Option<i64>| {
-            at.map_or_else(|| "never".to_owned(), |at| Span((at - rig.now.wall_ms).unsigned_abs()).to_string())
+            at.map_or_else(
+                || "never".to_owned(),
+                |at| Span((at - rig.now.wall_ms).unsigned_abs()).to_string(),
+            )
         };
         let said = (seconds(told.starts_at), seconds(told.starts_by));
         let expected = (expected.about.clone(), expected.no_later_than.clone());
@@ -231,7 +238,8 @@ fn check(path: &Path) {
 #[test]
 fn every_scenario_comes_out_as_it_is_written_down() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
-    let mut paths: Vec<_> = std::fs::read_dir(dir).expect("there").map(|entry| entry.expect("readable").path()).collect();
+    let mut paths: Vec<_> =
+        std::fs::read_dir(dir).expect("there").map(|entry| entry.expect("readable").path()).collect();
     paths.sort();
     assert!(paths.len() >= 15);
     for path in paths {

@@ -3,17 +3,17 @@
 
 use overnight::model::{
     Amount, AttemptNo, Bytes, Code, Collected, Cursor, DataFrom, DataItem, DeviceState, EndedBy, EventRecord,
-    Generation, Gpu, GpuIds, GpuReading, HostReading, Job, JobId, JobSpec, Lease, LeaseId, Limit, Now, Origin,
-    Owner, Priority, Request, Retry, Run, RunEnd, Setup, Span, Stage, Stop, TaskIx, Token, Uuid, Work, WorkKind,
+    Generation, Gpu, GpuIds, GpuReading, HostReading, Job, JobId, JobSpec, Lease, LeaseId, Limit, Now,
+    Origin, Owner, Priority, Request, Retry, Run, RunEnd, Setup, Span, Stage, Stop, TaskIx, Token, Uuid,
+    Work, WorkKind,
 };
 use overnight::protocol::{Command, Reply};
-use overnight::sched::{
-    Decision, Effect, EngineReport, Input, Moment, Remembered, Submission, World, step,
-};
+use overnight::sched::{Decision, Effect, EngineReport, Input, Moment, Remembered, Submission, World, step};
 use std::collections::BTreeMap;
 
 /// The first moment of every test.
-pub const BEGIN: Now = Now { boot: overnight::model::BootId(1), boottime_ms: 1_000_000, wall_ms: 1_700_000_000_000 };
+pub const BEGIN: Now =
+    Now { boot: overnight::model::BootId(1), boottime_ms: 1_000_000, wall_ms: 1_700_000_000_000 };
 
 pub fn owner(name: &str) -> Owner {
     Owner { uid: 1000 + u32::from(name.as_bytes()[0]), name: name.to_owned() }
@@ -120,14 +120,7 @@ impl Ask for JobSpec {
 }
 
 pub fn gpu(index: u32, name: &str, memory: Bytes) -> Gpu {
-    Gpu {
-        uuid: uuid(index),
-        index,
-        node: "box".to_owned(),
-        name: name.to_owned(),
-        memory,
-        real: false,
-    }
+    Gpu { uuid: uuid(index), index, node: "box".to_owned(), name: name.to_owned(), memory, real: false }
 }
 
 pub fn uuid(index: u32) -> Uuid {
@@ -256,6 +249,9 @@ impl Rig {
         let decision = step(&mut self.world, inputs, Moment { now: self.now, seed: 7 });
         assert_eq!(decision.bug, None, "the core met a bug");
         self.world.check().expect("an invariant is broken");
+        if self.world.counters.seq < 2_000 {
+            self.world.check_indexes().expect("an index is wrong");
+        }
         self.disk.append(&mut self.world, &decision.events);
         self.effects.extend(decision.effects.iter().cloned());
         self.last = decision;

@@ -135,7 +135,9 @@ fn of_two_clients_on_the_same_generation_the_second_is_refused() {
     assert!(is_ok(&rig.command(set(10))));
     let Reply::Refused { message } = rig.command(set(20)) else { panic!("refused") };
     assert_eq!(message, "#1 has changed meanwhile: it is queued now; look again");
-    let Reply::Refused { .. } = rig.command(Command::Pause { job: id, generation }) else { panic!("refused") };
+    let Reply::Refused { .. } = rig.command(Command::Pause { job: id, generation }) else {
+        panic!("refused")
+    };
     assert_eq!(rig.job(id).priority, Priority::clamped(10));
 }
 

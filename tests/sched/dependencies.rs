@@ -7,7 +7,9 @@ use overnight::sched::Effect;
 
 fn retry(rig: &mut Rig, job: JobId) -> JobId {
     let generation = rig.generation(job);
-    let Reply::Submitted { jobs, .. } = rig.command(Command::Retry { job, generation }) else { panic!("accepted") };
+    let Reply::Submitted { jobs, .. } = rig.command(Command::Retry { job, generation }) else {
+        panic!("accepted")
+    };
     jobs[0].id.unwrap()
 }
 

@@ -2,8 +2,8 @@
 
 use crate::build::{Ask, Rig, job, stranger, uuid};
 use overnight::model::{
-    Bytes, Cursor, DeviceState, EndedBy, GpuProcess, GpuReading, LockHolder, ProcessKind, RunEnd, Span, Token,
-    Unreadable, Verdict,
+    Bytes, Cursor, DeviceState, EndedBy, GpuProcess, GpuReading, LockHolder, ProcessKind, RunEnd, Span,
+    Token, Unreadable, Verdict,
 };
 use overnight::protocol::{Command, GpuSelect};
 use overnight::sched::{Effect, Input, StopKind};
@@ -161,7 +161,10 @@ fn memory_that_a_run_left_behind_keeps_its_device_in_quarantine_until_somebody_c
     rig.read_with(leak);
     assert!(matches!(state(&rig, 0), DeviceState::Quarantined(_)));
     rig.read_with(leak);
-    assert!(matches!(state(&rig, 0), DeviceState::Quarantined(_)), "less than an outsider's 2 GiB is too much here");
+    assert!(
+        matches!(state(&rig, 0), DeviceState::Quarantined(_)),
+        "less than an outsider's 2 GiB is too much here"
+    );
     rig.command(Command::Clear { gpu: GpuSelect::Index(0) });
     rig.read_with(leak);
     assert_eq!(state(&rig, 0), DeviceState::Free);
@@ -197,7 +200,11 @@ fn a_lease_of_an_earlier_boot_gives_its_devices_back() {
     rig.engine(overnight::sched::EngineReport::Missing { lease, heartbeat, at, gone, collecting, why });
     let record = rig.world.lease(lease).unwrap().clone();
     assert_eq!(record.ended.unwrap().1, EndedBy::Estimated);
-    assert_eq!(record.held_for(&rig.now), Some(Span::secs(20)), "the time the machine was off is never billed");
+    assert_eq!(
+        record.held_for(&rig.now),
+        Some(Span::secs(20)),
+        "the time the machine was off is never billed"
+    );
     assert!(record.waived);
     let woken = rig.last.wake.map_or(0, |wake| wake.at - rig.now.boottime_ms);
     assert!(woken >= 1, "no turn without end");

@@ -32,8 +32,7 @@ fn a_missing_output_is_a_failure_and_a_failure_keeps_its_code() {
     rig.started(id);
     rig.ended(id, RunEnd::Exited { code: 0 });
     let (lease, attempt) = (rig.lease(id), rig.attempt(id));
-    let collected =
-        overnight::model::Collected { missing: vec!["best.pt".to_owned()], ..Default::default() };
+    let collected = overnight::model::Collected { missing: vec!["best.pt".to_owned()], ..Default::default() };
     rig.engine(EngineReport::Collected { lease, task: TaskIx(0), attempt, result: Ok(collected) });
     rig.released(id);
     assert_eq!(rig.outcome(id), "failed: output missing: best.pt");
@@ -182,9 +181,8 @@ fn code_is_copied_before_anything_is_held() {
     let mut rig = Rig::new(1);
     let id = rig.submit(job("a").code());
     assert_eq!(rig.why(id), "copying /src");
-    let prepares = |rig: &Rig| {
-        rig.effects.iter().filter(|effect| matches!(effect, Effect::Prepare(_))).count()
-    };
+    let prepares =
+        |rig: &Rig| rig.effects.iter().filter(|effect| matches!(effect, Effect::Prepare(_))).count();
     rig.read();
     assert_eq!(prepares(&rig), 1, "once");
     rig.restart();

@@ -4,8 +4,8 @@
 
 mod build;
 mod commands;
-mod devices;
 mod dependencies;
+mod devices;
 mod lifecycle;
 mod planning;
 mod properties;

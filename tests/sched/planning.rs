@@ -82,9 +82,8 @@ fn cores_and_memory_are_counted() {
     let second = rig.submit(job("second").gpus(0).cores(7));
     assert_eq!(rig.state(first), Cursor::Renting);
     assert_eq!(rig.why(second), "needs 7 cores, 6 free");
-    let big = rig.submit(
-        job("big").gpus(0).with(|spec| spec.request.memory = Some(Amount::Some(Bytes::gib(128)))),
-    );
+    let big =
+        rig.submit(job("big").gpus(0).with(|spec| spec.request.memory = Some(Amount::Some(Bytes::gib(128)))));
     assert_eq!(rig.why(big), "needs 128 GiB memory, 127 GiB free");
     let all = rig.submit(job("all").gpus(0).with(|spec| spec.request.cpus = Some(Amount::All)));
     assert_eq!(rig.why(all), "needs 16 cores, 6 free");

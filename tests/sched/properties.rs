@@ -2,8 +2,8 @@
 
 use crate::build::{Ask, BEGIN, Rig, gpu, job, owner, reading, submission, uuid};
 use overnight::model::{
-    AttemptNo, Bytes, Collected, Cursor, EndedBy, Generation, HostReading, JobId, JobSpec, LeaseId, Limit, Now,
-    Priority, RunEnd, Span, TaskIx,
+    AttemptNo, Bytes, Collected, Cursor, EndedBy, Generation, HostReading, JobId, JobSpec, LeaseId, Limit,
+    Now, Priority, RunEnd, Span, TaskIx,
 };
 use overnight::protocol::{Command, GpuSelect, MeterBy, Place};
 use overnight::sched::meter::{Cut, table};
@@ -58,7 +58,13 @@ fn world(gpus: u32, running: &[Asked], waiting: &[Asked]) -> (World, Now) {
     let names = ["NVIDIA A100", "NVIDIA H100", "NVIDIA GeForce RTX 4090"];
     let gpus = (0..gpus).map(|index| gpu(index, names[index as usize % 3], Bytes::gib(80))).collect();
     let mut rig = Rig::with(gpus);
-    rig.submit_all(running.iter().map(|asked| Asked { paused: false, later: false, ..asked.clone() }).map(|asked| spec(&asked)).collect());
+    rig.submit_all(
+        running
+            .iter()
+            .map(|asked| Asked { paused: false, later: false, ..asked.clone() })
+            .map(|asked| spec(&asked))
+            .collect(),
+    );
     let now = rig.now;
     // Accepted without a reading that is fresh enough to grant on, then read: the next plan is the first to see them.
     let mut world = rig.world;
@@ -75,7 +81,11 @@ fn world(gpus: u32, running: &[Asked], waiting: &[Asked]) -> (World, Now) {
 }
 
 fn worlds() -> impl Strategy<Value = (u32, Vec<Asked>, Vec<Asked>)> {
-    (0..7_u32, prop::collection::vec(asked(), 0..5), prop::collection::vec(asked().prop_map(only_gpus), 0..14))
+    (
+        0..7_u32,
+        prop::collection::vec(asked(), 0..5),
+        prop::collection::vec(asked().prop_map(only_gpus), 0..14),
+    )
 }
 
 /// Jobs without GPUs start without a reading: those that are to wait for the plan ask for one at least.
@@ -234,8 +244,7 @@ fn naive(world: &World, now: &Now) -> Vec<JobId> {
         Limit::UntilDone => None,
     };
     // Who has each GPU, and until when; cores and memory likewise.
-    let mut free: Vec<bool> =
-        gpus(world).iter().map(|gpu| world.pool.holder(&gpu.uuid).is_none()).collect();
+    let mut free: Vec<bool> = gpus(world).iter().map(|gpu| world.pool.holder(&gpu.uuid).is_none()).collect();
     let (mut cores, mut memory) = (world.pool.cores_free(), world.pool.memory_free());
     let mut back: Vec<(Option<u64>, JobId, Vec<usize>, u32, u64)> = world
         .leases
@@ -244,7 +253,8 @@ fn naive(world: &World, now: &Now) -> Vec<JobId> {
             let end = length(world.queue.get(lease.job).expect("live"))
                 .map(|ms| (lease.granted.boottime_ms + ms).max(now.boottime_ms + 10_000));
             let held = lease.held.devices.iter();
-            let places = held.map(|device| gpus(world).iter().position(|gpu| gpu.uuid == device.uuid).unwrap());
+            let places =
+                held.map(|device| gpus(world).iter().position(|gpu| gpu.uuid == device.uuid).unwrap());
             (end, lease.job, places.collect(), lease.held.cores, lease.held.memory.0)
         })
         .collect();
@@ -266,7 +276,10 @@ fn naive(world: &World, now: &Now) -> Vec<JobId> {
                     then.splice(0..0, places.iter().copied().filter(|ix| fits(job, *ix)));
                     then_cores += more_cores;
                     then_memory += more_memory;
-                    if then.len() >= ask.gpus as usize && then_cores >= ask.cores && then_memory >= ask.memory.0 {
+                    if then.len() >= ask.gpus as usize
+                        && then_cores >= ask.cores
+                        && then_memory >= ask.memory.0
+                    {
                         then.truncate(ask.gpus as usize);
                         let left = (then_cores - ask.cores, then_memory - ask.memory.0);
                         promise = Some((*at, then, left.0, left.1));
@@ -276,14 +289,17 @@ fn naive(world: &World, now: &Now) -> Vec<JobId> {
             }
             continue;
         }
-        let over = promise.as_ref().is_some_and(|(at, ..)| length(job).is_some_and(|ms| now.boottime_ms + ms <= *at));
+        let over = promise
+            .as_ref()
+            .is_some_and(|(at, ..)| length(job).is_some_and(|ms| now.boottime_ms + ms <= *at));
         let kept: Vec<usize> = promise.as_ref().map_or_else(Vec::new, |(_, kept, ..)| kept.clone());
         if let Some((_, _, left_cores, left_memory)) = &mut promise {
             if over {
                 usable.sort_by_key(|ix| (!kept.contains(ix), *ix));
             } else {
                 usable.retain(|ix| !kept.contains(ix));
-                if usable.len() < ask.gpus as usize || *left_cores < ask.cores || *left_memory < ask.memory.0 {
+                if usable.len() < ask.gpus as usize || *left_cores < ask.cores || *left_memory < ask.memory.0
+                {
                     continue;
                 }
                 *left_cores -= ask.cores;
@@ -365,9 +381,8 @@ impl Noise {
     fn input(self, rig: &Rig) -> Input {
         let now = rig.now;
         let task = TaskIx(0);
-        let generation = |job: u64| {
-            rig.world.queue.get(JobId(job)).map_or(Generation(1), |job| job.generation)
-        };
+        let generation =
+            |job: u64| rig.world.queue.get(JobId(job)).map_or(Generation(1), |job| job.generation);
         let command = |command| Input::Command { by: owner("bob"), command, reply_to: 1 };
         let missing = |lease, heartbeat, at, gone| {
             let (collecting, why) = (false, "gone".to_owned());
@@ -394,7 +409,9 @@ impl Noise {
             }
             Self::Retry(job) => command(Command::Retry { job: JobId(job), generation: generation(job) }),
             Self::Undo => command(Command::Undo { job: None }),
-            Self::Close(index) => command(Command::Close { gpus: GpuSelect::Index(index), reason: String::new() }),
+            Self::Close(index) => {
+                command(Command::Close { gpus: GpuSelect::Index(index), reason: String::new() })
+            }
             Self::Open(index) => command(Command::Open { gpus: GpuSelect::Index(index) }),
             Self::Clear(index) => command(Command::Clear { gpu: GpuSelect::Index(index) }),
             Self::Read(kind, index) => {
@@ -405,12 +422,15 @@ impl Noise {
                     2 => reading.processes = None,
                     _ => {}
                 }
-                let mut all: Vec<_> = rig.gpus.iter().map(|gpu| crate::build::reading(&gpu.uuid, now)).collect();
+                let mut all: Vec<_> =
+                    rig.gpus.iter().map(|gpu| crate::build::reading(&gpu.uuid, now)).collect();
                 all.retain(|other| other.uuid != reading.uuid);
                 all.push(reading);
                 Input::Readings(all)
             }
-            Self::List(count) => Input::Devices((0..count).map(|n| gpu(n, "NVIDIA A100", Bytes::gib(80))).collect()),
+            Self::List(count) => {
+                Input::Devices((0..count).map(|n| gpu(n, "NVIDIA A100", Bytes::gib(80))).collect())
+            }
             Self::Cores(cores) => Input::Host(HostReading { cores, memory: Bytes::gib(100) }),
             Self::Started(lease, attempt) => {
                 let (lease, attempt) = (LeaseId(lease), AttemptNo(attempt));
@@ -440,7 +460,9 @@ impl Noise {
                 let why = "no".to_owned();
                 Input::Engine(EngineReport::NotLaunched { lease: LeaseId(lease), at: now, why })
             }
-            Self::Heartbeat(lease) => Input::Engine(EngineReport::Heartbeat { lease: LeaseId(lease), at: now }),
+            Self::Heartbeat(lease) => {
+                Input::Engine(EngineReport::Heartbeat { lease: LeaseId(lease), at: now })
+            }
             Self::Prepared(job, ok) => {
                 let result = if ok { Ok(()) } else { Err("no".to_owned()) };
                 Input::Prepared { job: JobId(job), task, attempt: AttemptNo(1), result }

@@ -64,7 +64,7 @@ impl Queue {
     }
 
     /// Whether every index says what the jobs say.
-    pub(super) fn check_indexes(&self) -> Result<(), String> {
+    pub(in crate::sched::world) fn check_indexes(&self) -> Result<(), String> {
         let mut fresh = Indexes::default();
         for job in self.jobs.values() {
             fresh.insert(job, &self.preparing);

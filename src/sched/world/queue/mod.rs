@@ -176,7 +176,7 @@ impl Queue {
                 }
             }
         }
-        self.check_indexes()
+        Ok(())
     }
 }
 
@@ -196,14 +196,16 @@ impl Queue {
         let key = key(job);
         let within = |other: &&LineKey| other.priority == key.priority;
         if up {
-            self.ix.line
+            self.ix
+                .line
                 .range(..key)
                 .rev()
                 .take_while(within)
                 .filter_map(|other| self.jobs.get(&other.job))
                 .find(own)
         } else {
-            self.ix.line
+            self.ix
+                .line
                 .range((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded))
                 .take_while(within)
                 .filter_map(|other| self.jobs.get(&other.job))
