@@ -1,6 +1,7 @@
 //! Worlds written down, and what the plan must make of them: `tests/scenarios/*.yaml`. Unknown fields are refused.
 
 #![expect(unreachable_pub, dead_code, reason = "the builders are shared with other test programs")]
+#![expect(clippy::expect_used, reason = "an expectation is how a test helper fails")]
 
 #[path = "sched/build.rs"]
 mod build;

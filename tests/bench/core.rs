@@ -4,7 +4,8 @@
 //! plan of 1,000 jobs with room below 1 ms, one submission at 10,000 queued what it costs at 10, all rows of 10,000 jobs
 //! below 20 ms.
 
-#![expect(unreachable_pub, dead_code, missing_docs, reason = "the builders are shared with test programs")]
+#![expect(unreachable_pub, dead_code, reason = "the builders are shared with test programs")]
+#![expect(clippy::expect_used, reason = "an expectation is how a helper of a bench fails")]
 
 #[path = "../sched/build.rs"]
 mod build;

@@ -1,6 +1,6 @@
 //! What people ask for, in every state of a job.
 
-use crate::build::{Ask, Rig, job};
+use crate::build::{Rig, job};
 use overnight::model::{Cursor, JobId, Priority, RunEnd, Span};
 use overnight::protocol::{Command, GpuSelect, Place, Reply};
 use overnight::sched::{Effect, StopKind};

@@ -232,6 +232,9 @@ fn again(world: &World, now: &Now) -> overnight::sched::Plan {
     plan(&world.clone(), now)
 }
 
+/// Until when, by which job, which GPUs, how many cores, how much memory.
+type Held = (Option<u64>, JobId, Vec<usize>, u32, u64);
+
 /// First come, first served with one reservation, written as its definition: slow and obvious.
 fn naive(world: &World, now: &Now) -> Vec<JobId> {
     let fits = |job: &overnight::model::Job, index: usize| {
@@ -246,7 +249,7 @@ fn naive(world: &World, now: &Now) -> Vec<JobId> {
     // Who has each GPU, and until when; cores and memory likewise.
     let mut free: Vec<bool> = gpus(world).iter().map(|gpu| world.pool.holder(&gpu.uuid).is_none()).collect();
     let (mut cores, mut memory) = (world.pool.cores_free(), world.pool.memory_free());
-    let mut back: Vec<(Option<u64>, JobId, Vec<usize>, u32, u64)> = world
+    let mut back: Vec<Held> = world
         .leases
         .held()
         .map(|lease| {
@@ -307,7 +310,9 @@ fn naive(world: &World, now: &Now) -> Vec<JobId> {
             }
         }
         usable.truncate(ask.gpus as usize);
-        usable.iter().for_each(|ix| free[*ix] = false);
+        for ix in &usable {
+            free[*ix] = false;
+        }
         cores -= ask.cores;
         memory -= ask.memory.0;
         starts.push(job.id);

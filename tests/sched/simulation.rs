@@ -37,6 +37,7 @@ impl Dice {
 }
 
 /// What happens at a moment.
+#[expect(clippy::large_enum_variant, reason = "a few dozen of them live at a time")]
 enum Happening {
     /// To the shell: gone with it.
     Shell(Input),
@@ -133,6 +134,7 @@ impl Sim {
     }
 
     /// A report on its way: late, twice, or never. What is lost is told again by the next survey.
+    #[expect(clippy::needless_pass_by_value, reason = "a report is made to be sent")]
     fn report(&mut self, report: EngineReport) {
         if self.faults && self.dice.percent(8) {
             return;
@@ -278,14 +280,15 @@ impl Sim {
         self.turns += 1;
         // The step has checked every invariant itself.
         assert!(cfg!(debug_assertions) || self.world.check().is_ok(), "an invariant is broken");
-        if self.turns % 16 == 0 {
+        if self.turns.is_multiple_of(16) {
             self.world.check_indexes().expect("an index is wrong");
         }
         self.wake = decision.wake.map(|wake| self.boot_began + wake.at - 10_000);
         // A crash: before anything is durable, after it, or in the middle of the effects.
         let crash = (self.faults && self.dice.percent(6)).then(|| self.dice.below(3));
         if crash == Some(0) {
-            return self.restart();
+            self.restart();
+            return;
         }
         self.disk.append(&mut self.world, &decision.events);
         let effects = match crash {

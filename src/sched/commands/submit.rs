@@ -141,10 +141,8 @@ fn dependencies(
 /// Lets a waiting job wait for `on` by that name, unless `on` itself waits for it: two that wait for each other never start.
 fn point_to(turn: &mut Turn<'_>, waiting: JobId, name: &str, on: JobId) {
     let queue = &turn.world.queue;
-    if !queue.get(waiting).is_some_and(|row| row.state() == Cursor::Queued) {
-        return;
-    }
-    if !leads_to(queue, on, waiting) {
+    let waits = queue.get(waiting).is_some_and(|row| row.state() == Cursor::Queued);
+    if waits && !leads_to(queue, on, waiting) {
         turn.emit(Event::DependencyResolved { job: waiting, name: name.to_owned(), on });
     }
 }

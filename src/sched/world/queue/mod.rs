@@ -9,7 +9,7 @@ use crate::model::{
 use crate::sched::plan::retry_wait;
 use index::{Indexes, key};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 /// Done jobs that stay in memory; older ones are read from the store.
 const HISTORY_LEN: usize = 500;
