@@ -5,6 +5,7 @@ use crate::model::{
 };
 use crate::protocol::Reply;
 use crate::sched::step::{Turn, needs_preparation};
+use crate::sched::world::Queue;
 use crate::sched::{Effect, Submission, lifecycle, plan, view};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,6 +40,11 @@ pub(in crate::sched) fn submit(turn: &mut Turn<'_>, submission: Submission) {
         let job = turn.next_job();
         let after = dependencies(turn, &spec, job, &names, old.as_ref());
         let failed = after.iter().find_map(|dependency| failed_already(turn, dependency));
+        let circle = after
+            .iter()
+            .filter_map(|dependency| dependency.job)
+            .find(|on| leads_to(&turn.world.queue, *on, job))
+            .map(|on| format!("it waits for #{on}, which waits for it"));
         let name = spec.name.clone();
         turn.emit(Event::JobAccepted {
             job,
@@ -52,7 +58,7 @@ pub(in crate::sched) fn submit(turn: &mut Turn<'_>, submission: Submission) {
             retry_of,
             paused: paused.then(|| owner.name.clone()),
         });
-        if let Some(why) = failed {
+        if let Some(why) = failed.or(circle) {
             never_start(turn, job, why);
         }
         for waiting in turn.world.queue.waiting_for_name(&name) {
@@ -135,21 +141,26 @@ fn dependencies(
 /// Lets a waiting job wait for `on` by that name, unless `on` itself waits for it: two that wait for each other never start.
 fn point_to(turn: &mut Turn<'_>, waiting: JobId, name: &str, on: JobId) {
     let queue = &turn.world.queue;
-    if !queue.get(waiting).is_some_and(|row| row.state() == Cursor::Queued) {
-        return;
+    let waits = queue.get(waiting).is_some_and(|row| row.state() == Cursor::Queued);
+    if waits && !leads_to(queue, on, waiting) {
+        turn.emit(Event::DependencyResolved { job: waiting, name: name.to_owned(), on });
     }
+}
+
+/// Whether a job waits for another, directly or by way of others.
+fn leads_to(queue: &Queue, from: JobId, to: JobId) -> bool {
     let mut seen = BTreeSet::new();
-    let mut next = vec![on];
+    let mut next = vec![from];
     while let Some(job) = next.pop() {
-        if job == waiting {
-            return;
+        if job == to {
+            return true;
         }
         if seen.insert(job) {
             let after = queue.get(job).into_iter().flat_map(|row| &row.after);
             next.extend(after.filter_map(|dependency| dependency.job));
         }
     }
-    turn.emit(Event::DependencyResolved { job: waiting, name: name.to_owned(), on });
+    false
 }
 
 fn failed_already(turn: &Turn<'_>, dependency: &Dependency) -> Option<String> {

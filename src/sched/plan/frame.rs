@@ -277,7 +277,7 @@ impl<'a> Frame<'a> {
 }
 
 /// Simulated time, for forecasts.
-impl<'a> Frame<'a> {
+impl Frame<'_> {
     /// Treats every free device as proven, and uses expected ends instead of limits for what is held.
     pub(in crate::sched) fn hypothetical(mut self, expected_end: &dyn Fn(JobId) -> Option<u64>) -> Self {
         for slot in &mut self.free {

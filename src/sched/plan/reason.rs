@@ -114,6 +114,7 @@ impl Reason {
                 }
                 words
             }
+            Self::Cores { asked, free: 0 } => format!("needs {asked} cores, none free"),
             Self::Cores { asked, free } => format!("needs {asked} cores, {free} free"),
             Self::Memory { asked, free } => format!("needs {asked} memory, {free} free"),
             Self::BehindHead { head } => format!("would delay {}", job(*head)),

@@ -7,9 +7,9 @@ use crate::model::{
     AttemptNo, AttemptState, Cursor, DropIdent, Job, JobId, Now, Outcome, Priority, RunEnd, TaskIx,
 };
 use crate::sched::plan::retry_wait;
-use index::key;
+use index::{Indexes, key};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 /// Done jobs that stay in memory; older ones are read from the store.
 const HISTORY_LEN: usize = 500;
@@ -30,22 +30,9 @@ struct LineKey {
 #[derive(Debug, Clone, Default)]
 pub struct Queue {
     jobs: BTreeMap<JobId, Job>,
-    line: BTreeSet<LineKey>,
-    names: HashMap<String, BTreeSet<JobId>>,
-    history: VecDeque<JobId>,
-    unprepared: BTreeSet<JobId>,
-    cancelling: BTreeSet<JobId>,
-    unresolved: HashMap<String, BTreeSet<JobId>>,
-    dependents: HashMap<JobId, BTreeSet<JobId>>,
+    ix: Indexes,
     drops: HashSet<DropIdent>,
     drop_order: VecDeque<DropIdent>,
-    asks: BTreeMap<u32, u32>,
-    /// Jobs that are not done.
-    live: BTreeSet<JobId>,
-    /// Waiting jobs that asked not to be started before a wall time.
-    start_after: BTreeSet<(i64, JobId)>,
-    /// Waiting jobs that were tried before.
-    retrying: BTreeSet<JobId>,
     /// Attempts whose directory is being made ready in this process. Not durable.
     preparing: HashSet<(JobId, TaskIx, AttemptNo)>,
 }
@@ -58,22 +45,22 @@ impl Queue {
 
     /// Jobs that are not done, by number.
     pub fn live(&self) -> impl Iterator<Item = &Job> {
-        self.live.iter().filter_map(|id| self.jobs.get(id))
+        self.ix.live.iter().filter_map(|id| self.jobs.get(id))
     }
 
     /// The line, first to go first.
     pub fn line(&self) -> impl DoubleEndedIterator<Item = &Job> {
-        self.line.iter().filter_map(|key| self.jobs.get(&key.job))
+        self.ix.line.iter().filter_map(|key| self.jobs.get(&key.job))
     }
 
     /// How many wait.
     pub fn waiting(&self) -> usize {
-        self.line.len()
+        self.ix.line.len()
     }
 
     /// The fewest GPUs that any waiting job asks for.
     pub fn least_gpus(&self) -> u32 {
-        match self.asks.first_key_value() {
+        match self.ix.asks.first_key_value() {
             Some((&u32::MAX, _)) | None => 1,
             Some((&gpus, _)) => gpus,
         }
@@ -82,7 +69,7 @@ impl Queue {
     /// The next moment at which time alone lets a waiting job start, boottime milliseconds: `start_after`, or the end of
     /// the wait before a retry.
     pub fn next_moment(&self, now: &Now) -> Option<u64> {
-        let retries = self.retrying.iter().filter_map(|id| self.jobs.get(id)).flat_map(|job| {
+        let retries = self.ix.retrying.iter().filter_map(|id| self.jobs.get(id)).flat_map(|job| {
             job.tasks.iter().filter_map(|task| match &task.current().state {
                 AttemptState::Queued { since, .. } if since.boot == now.boot => {
                     retry_wait(task.current().number).map(|wait| since.boottime_ms + wait.0)
@@ -90,7 +77,7 @@ impl Queue {
                 _ => None,
             })
         });
-        let first_start = self.start_after.range((now.wall_ms + 1, JobId(0))..).next();
+        let first_start = self.ix.start_after.range((now.wall_ms + 1, JobId(0))..).next();
         first_start
             .map(|(at, _)| now.boottime_ms.saturating_add_signed(at - now.wall_ms))
             .into_iter()
@@ -101,18 +88,18 @@ impl Queue {
 
     /// Done jobs, newest first.
     pub fn history(&self) -> impl Iterator<Item = &Job> {
-        self.history.iter().rev().filter_map(|job| self.jobs.get(job))
+        self.ix.history.iter().rev().filter_map(|job| self.jobs.get(job))
     }
 
     /// Jobs of a name, oldest first.
     pub fn named(&self, name: &str) -> impl DoubleEndedIterator<Item = &Job> {
-        self.names.get(name).into_iter().flatten().filter_map(|job| self.jobs.get(job))
+        self.ix.names.get(name).into_iter().flatten().filter_map(|job| self.jobs.get(job))
     }
 
     /// Notes that an attempt is being made ready.
     pub(in crate::sched) fn begin_preparing(&mut self, job: JobId, task: TaskIx, attempt: AttemptNo) {
         self.preparing.insert((job, task, attempt));
-        self.unprepared.remove(&job);
+        self.ix.unprepared.remove(&job);
     }
 
     /// Notes that it is not any more, whatever came of it.
@@ -125,22 +112,22 @@ impl Queue {
 
     /// Jobs whose attempt has to be made ready, and is not being.
     pub fn unprepared(&self) -> impl Iterator<Item = &Job> {
-        self.unprepared.iter().filter_map(|job| self.jobs.get(job))
+        self.ix.unprepared.iter().filter_map(|job| self.jobs.get(job))
     }
 
     /// Jobs with a cancel that is not carried out yet.
     pub fn cancelling(&self) -> impl Iterator<Item = &Job> {
-        self.cancelling.iter().filter_map(|job| self.jobs.get(job))
+        self.ix.cancelling.iter().filter_map(|job| self.jobs.get(job))
     }
 
     /// Jobs that wait for a name no accepted job has.
     pub fn waiting_for_name(&self, name: &str) -> Vec<JobId> {
-        self.unresolved.get(name).into_iter().flatten().copied().collect()
+        self.ix.unresolved.get(name).into_iter().flatten().copied().collect()
     }
 
     /// Jobs that wait for this one.
     pub fn dependents(&self, job: JobId) -> Vec<JobId> {
-        self.dependents.get(&job).into_iter().flatten().copied().collect()
+        self.ix.dependents.get(&job).into_iter().flatten().copied().collect()
     }
 
     /// Whether this very drop was accepted before.
@@ -173,7 +160,7 @@ impl Queue {
             if job.tasks.is_empty() {
                 return Err(format!("job {id} has no task"));
             }
-            if self.line.contains(&key(job)) != (state == Cursor::Queued) {
+            if self.ix.line.contains(&key(job)) != (state == Cursor::Queued) {
                 return Err(format!("job {id} is {} and its place in line does not agree", state.word()));
             }
             if job.done.is_some()
@@ -189,7 +176,7 @@ impl Queue {
                 }
             }
         }
-        self.check_indexes()
+        Ok(())
     }
 }
 
@@ -209,14 +196,16 @@ impl Queue {
         let key = key(job);
         let within = |other: &&LineKey| other.priority == key.priority;
         if up {
-            self.line
+            self.ix
+                .line
                 .range(..key)
                 .rev()
                 .take_while(within)
                 .filter_map(|other| self.jobs.get(&other.job))
                 .find(own)
         } else {
-            self.line
+            self.ix
+                .line
                 .range((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded))
                 .take_while(within)
                 .filter_map(|other| self.jobs.get(&other.job))
