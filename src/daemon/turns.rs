@@ -234,7 +234,7 @@ impl Daemon {
                 drop(answer.send(Box::new(super::picture::update(&snapshot, since))));
             }
             Message::Subscribers(change) => {
-                self.subscribers = self.subscribers.saturating_add_signed(change as isize)
+                self.subscribers = self.subscribers.saturating_add_signed(change as isize);
             }
             Message::Terminate => waiting.ended = true,
             Message::NoDevices(_) | Message::ClockStep => {}
@@ -320,11 +320,11 @@ impl Daemon {
             Message::Input(input) => inputs.push(input),
             Message::NoDevices(why) => self.devices.trouble = Some(why),
             Message::Client { by, request, answer } => {
-                self.request(by, request, answer, (inputs, waiting), &now)
+                self.request(by, request, answer, (inputs, waiting), &now);
             }
             Message::Update { since, answer } => waiting.updates.push((since, answer)),
             Message::Subscribers(change) => {
-                self.subscribers = self.subscribers.saturating_add_signed(change as isize)
+                self.subscribers = self.subscribers.saturating_add_signed(change as isize);
             }
             Message::ClockStep => {}
             Message::Terminate => waiting.ended = true,

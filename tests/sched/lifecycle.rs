@@ -50,7 +50,12 @@ fn repeated_reordered_and_unknown_reports_change_nothing() {
     let strangers = vec![
         started(LeaseId(99), AttemptNo(1)),
         started(lease, AttemptNo(7)),
-        EngineReport::Collected { lease, task, attempt: AttemptNo(1), result: Ok(overnight::model::Collected::default()) },
+        EngineReport::Collected {
+            lease,
+            task,
+            attempt: AttemptNo(1),
+            result: Ok(overnight::model::Collected::default()),
+        },
         EngineReport::NotLaunched { lease: LeaseId(99), at: rig.now, why: String::new() },
     ];
     for report in strangers {
