@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_run_over_midnight_is_split_at_midnight_and_the_days_sum_exactly() {
-        let leases = [lease(1, DAY - 1_001, 2 * DAY, 2)];
+        let leases = [lease(1, DAY - 1_001, 2 * DAY as u64, 2)];
         let days = rows(&leases, MeterBy::Day);
         let gpu: Vec<u64> = days.iter().map(|(_, gpu, ..)| *gpu).collect();
         assert_eq!(gpu, [2_002, 2 * DAY as u64, 2 * (DAY as u64 - 1_001)]);
