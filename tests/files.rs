@@ -1,5 +1,5 @@
 //! Snapshots, copies, removal and collection over real trees.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by a panic")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
 use overnight::files::{
     SnapshotError, SnapshotLimits, SnapshotReport, SnapshotRequest, collect, collect_main, copy_tree,
@@ -452,6 +452,16 @@ fn a_live_directory_is_copied_from_and_only_what_is_newer_counts() {
 }
 
 #[test]
+fn an_output_directory_inside_a_live_directory_is_not_collected_into_itself() {
+    let mut attempt = attempt(&["**/*.csv"], &[("a.csv", "a"), ("out/b.csv", "b")], &[]);
+    attempt.order.live = true;
+    attempt.order.output_dir = attempt.order.work_dir.join("out");
+    let collected = collect(&attempt.order).unwrap();
+    assert_eq!(paths(&collected), ["a.csv", "b.csv"]);
+    assert_eq!(collect(&attempt.order).unwrap(), collected);
+}
+
+#[test]
 fn nothing_outside_of_the_work_directory_is_read() {
     let outside = tree(&[("secret", "s"), ("sub/secret", "s")]);
     let up = format!("../{}/secret", outside.path().file_name().unwrap().to_string_lossy());
@@ -577,12 +587,12 @@ fn names_with_braces_brackets_and_wrong_text_are_names() {
 fn output_on_another_file_system_is_copied() {
     let shm = Path::new("/dev/shm");
     let Ok(other) = tempfile::tempdir_in(shm) else {
-        eprintln!("SKIPPED output_on_another_file_system_is_copied: no {}", shm.display());
+        skipped("output_on_another_file_system_is_copied", "no /dev/shm");
         return;
     };
     let mut attempt = attempt(&["a", "d/**"], &[("a", "a"), ("d/e/f", "f")], &[]);
     if other.path().metadata().unwrap().dev() == attempt.dir.path().metadata().unwrap().dev() {
-        eprintln!("SKIPPED output_on_another_file_system_is_copied: /dev/shm is no other file system");
+        skipped("output_on_another_file_system_is_copied", "/dev/shm is no other file system");
         return;
     }
     attempt.order.output_dir = other.path().join("output");
@@ -649,6 +659,11 @@ fn the_verb_says_why_it_cannot_read_an_order() {
     assert_eq!(names(dir.path()), [""; 0]);
 }
 
+/// Said past the capture of output, which would hide it.
+fn skipped(test: &str, why: &str) {
+    std::io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes()).unwrap();
+}
+
 /// A small file system of its own, unmounted at the end. `None`, said so, where that is not allowed.
 struct SmallDisk(PathBuf, #[expect(dead_code, reason = "removed at the end")] TempDir);
 
@@ -664,7 +679,7 @@ impl SmallDisk {
             .status()
             .is_ok_and(|status| status.success());
         if !mounted {
-            eprintln!("SKIPPED {test}: a small disk can only be mounted by root");
+            skipped(test, "a small disk can only be mounted by root");
             return None;
         }
         Some(Self(path, dir))

@@ -1,10 +1,10 @@
 //! The store over real files: reopening, refusals, crashes, full disks, questions.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by a panic")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
 use overnight::model::*;
 use overnight::store::{Batch, Identity, Loaded, Store, StoreError, StoreOptions};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -553,6 +553,19 @@ fn a_crash_while_creating_leaves_a_first_start() {
     assert!(!dir.path().join("state/state.new").exists());
 }
 
+#[test]
+fn a_store_that_was_taken_away_while_in_use_is_not_opened_again_until_it_is_back() {
+    let dir = filled();
+    let (store, _) = open(dir.path()).unwrap();
+    let away = dir.path().join("away");
+    fs::rename(path(dir.path()), &away).unwrap();
+    let error = reopen(&store).unwrap_err();
+    assert!(matches!(error, StoreError::Removed { .. }), "{error:?}");
+    fs::rename(&away, path(dir.path())).unwrap();
+    assert_eq!(reopen(&store).unwrap(), 20);
+    append(&store, jobs(vec![job(21)])).unwrap();
+}
+
 // --- crashes and full disks ---
 
 const CHILD: &str = "OVERNIGHT_TEST_STORE";
@@ -618,6 +631,11 @@ fn nothing_that_was_acknowledged_is_lost_when_the_writer_is_killed() {
     }
 }
 
+/// Said past the capture of output, which would hide it.
+fn skipped(test: &str, why: &str) {
+    std::io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes()).unwrap();
+}
+
 /// A small file system of its own, unmounted at the end. `None`, said so, where that is not allowed.
 struct SmallDisk(PathBuf, #[expect(dead_code, reason = "removed at the end")] TempDir);
 
@@ -633,7 +651,7 @@ impl SmallDisk {
             .status()
             .is_ok_and(|status| status.success());
         if !mounted {
-            eprintln!("SKIPPED {test}: a small disk can only be mounted by root");
+            skipped(test, "a small disk can only be mounted by root");
             return None;
         }
         Some(Self(path, dir))

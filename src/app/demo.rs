@@ -35,13 +35,12 @@ pub(super) fn run(setup: &Setup, args: &DemoArgs) -> ExitCode {
         "--seed".into(),
         args.seed.to_string().into(),
     ];
+    let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    let plain = crate::tui::refusal(terminal, setup.environment.term.as_deref()).is_some();
     let code = match background::ensure(&setup, &arguments) {
         Err(error) => fail(&error),
-        Ok(()) => {
-            let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-            let plain = crate::tui::refusal(terminal, setup.environment.term.as_deref()).is_some();
-            if plain { in_lines(&setup) } else { on_screen(&setup) }
-        }
+        Ok(()) if plain => in_lines(&setup),
+        Ok(()) => on_screen(&setup),
     };
     clear_away(&setup, &root);
     code
@@ -194,8 +193,8 @@ fn put(inbox: &Path, name: &str) -> std::io::Result<()> {
 fn throw_away() -> std::io::Result<PathBuf> {
     let mut random = [0_u8; 6];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let root = std::env::temp_dir().join(format!("overnight-demo-{name}"));
+    let number = random.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let root = std::env::temp_dir().join(format!("overnight-demo-{number:012x}"));
     std::fs::create_dir(&root)?;
     Ok(root)
 }

@@ -33,7 +33,7 @@ pub fn internal(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCod
             }
             // Its caller tells a device that is not there from a driver that cannot be asked.
             Err(error @ (GpuError::NotListed(_) | GpuError::NoIndex(_))) => {
-                let _ = complain(&error.to_string());
+                complain(&error.to_string());
                 ExitCode::from(NOT_LISTED)
             }
             Err(error) => complain(&error.to_string()),
@@ -83,6 +83,7 @@ fn serve(setup: Setup, args: &ServeArgs) -> ExitCode {
         // The starter's terminal is not ours to be hung up by. Fails only where this is a session leader already.
         let _ = rustix::process::setsid();
     }
+    one_arena();
     start_log();
     let choice = match args.gpus.unwrap_or(setup.config.gpus) {
         GpuSource::Auto => GpuChoice::Auto,
@@ -108,6 +109,17 @@ fn serve(setup: Setup, args: &ServeArgs) -> ExitCode {
     }
 }
 
+/// One heap for all threads: a heap for each costs memory, and grows by a page at a time.
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "the standard library has no call for it")]
+fn one_arena() {
+    // SAFETY: takes no pointers; called before any other thread is started.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+}
+
+#[cfg(not(target_env = "gnu"))]
+const fn one_arena() {}
+
 /// Tells whoever started a background scheduler that it answers now, and lets go of their pipe.
 fn ready(detached: bool) {
     if !detached {
@@ -122,8 +134,9 @@ fn ready(detached: bool) {
 
 const fn exit_of(error: &DaemonError) -> Exit {
     match error {
-        DaemonError::Taken { .. } | DaemonError::NotAnswering { .. } => Exit::OtherScheduler,
-        DaemonError::Store(StoreError::Owned { .. }) => Exit::OtherScheduler,
+        DaemonError::Taken { .. }
+        | DaemonError::NotAnswering { .. }
+        | DaemonError::Store(StoreError::Owned { .. }) => Exit::OtherScheduler,
         DaemonError::Store(_) => Exit::State,
         DaemonError::Inbox(_) | DaemonError::Engine(_) | DaemonError::Io { .. } => Exit::Failed,
     }

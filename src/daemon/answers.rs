@@ -41,7 +41,7 @@ impl Calendar {
 
     /// The local day of a wall time, and when the next one begins.
     pub(super) fn day(&self, wall_ms: i64) -> (String, i64) {
-        let Some(day) = self.at(wall_ms).map(|at| at.date()) else { return ("?".to_owned(), i64::MAX) };
+        let Some(day) = self.at(wall_ms).map(DateTime::date) else { return ("?".to_owned(), i64::MAX) };
         let next = day.tomorrow().ok().and_then(|next| self.midnight(next));
         (day.to_string(), next.unwrap_or(i64::MAX))
     }

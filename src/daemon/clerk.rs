@@ -49,7 +49,7 @@ pub(super) enum Order {
         /// Trees.
         remove: Vec<PathBuf>,
         /// What to tell the core then.
-        then: Input,
+        then: Box<Input>,
     },
 }
 
@@ -90,7 +90,7 @@ fn carry_out(order: Order, mailbox: &Mailbox) {
         Order::Remove(trees) => remove(&trees),
         Order::Release { remove: trees, then } => {
             remove(&trees);
-            mailbox.post(Message::Input(then));
+            mailbox.post(Message::Input(*then));
         }
     }
 }

@@ -108,8 +108,7 @@ impl Devices {
         if let Source::Sampler(sampler) = &self.source {
             let missing =
                 |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
-            if world.pool.gpus() == 0 || world.pool.devices().iter().any(|(_, device)| missing(&device.state))
-            {
+            if world.pool.gpus() == 0 || world.pool.devices().any(|(_, device)| missing(&device.state)) {
                 sampler.relist();
             }
         }
@@ -151,7 +150,7 @@ fn out_of_service(world: &World) -> bool {
         | DeviceState::Draining { .. }
         | DeviceState::Closed { .. } => false,
     };
-    world.pool.gpus() == 0 || world.pool.devices().iter().any(|(_, device)| out(&device.state))
+    world.pool.gpus() == 0 || world.pool.devices().any(|(_, device)| out(&device.state))
 }
 
 fn running(world: &World, ended: impl Fn(crate::model::LeaseId) -> bool) -> Vec<Running> {

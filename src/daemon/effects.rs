@@ -47,7 +47,7 @@ impl Daemon {
                 match self.inbox.take(&name, &ident, folder_to.as_deref()) {
                     Ok(_) => self.intake.remove_why(&name),
                     Err(error) => {
-                        tracing::warn!(name, %error, "cannot take an accepted drop out of the inbox")
+                        tracing::warn!(name, %error, "cannot take an accepted drop out of the inbox");
                     }
                 }
             }
@@ -168,7 +168,7 @@ impl Daemon {
             let scratch = ["work", "tmp", "data"].map(|name| run.join(format!("{name}-{task}-{attempt}")));
             scratch.into_iter().chain([paths.prepared(job, task.0, attempt.0)]).collect()
         };
-        self.clerk.order(Order::Release { remove, then: Input::Released { job, task, attempt } });
+        self.clerk.order(Order::Release { remove, then: Box::new(Input::Released { job, task, attempt }) });
     }
 
     fn write_receipt(&self, job: JobId) {
@@ -191,27 +191,23 @@ impl Daemon {
     fn answer_text(&self, job: JobId) -> String {
         let now = crate::clock::now();
         let Some(row) = self.world.queue.get(job) else { return String::new() };
-        let mut text = format!("accepted as {job}, {}\n", self.clock_with_zone(row.submitted.wall_ms));
+        let mut lines = vec![format!("accepted as {job}, {}", self.clock_with_zone(row.submitted.wall_ms))];
         if let Some(told) = view::submitted(&self.world, &[job], &now).first() {
-            match (told.place, told.starts_at) {
+            let start = match (told.place, told.starts_at) {
                 (Some(place), Some(at)) => {
-                    text += &format!("place {place}, starts about {}", self.clock_with_zone(at));
+                    format!("place {place}, starts about {}", self.clock_with_zone(at))
                 }
-                (Some(place), None) => text += &format!("place {place}, start unknown"),
-                (None, _) => text += &format!("it is {}", row.state().word()),
-            }
-            if let Some(why) = told.why.as_ref().filter(|_| told.place.is_some()) {
-                text += &format!(", because: {why}");
-            }
-            text.push('\n');
+                (Some(place), None) => format!("place {place}, start unknown"),
+                (None, _) => format!("it is {}", row.state().word()),
+            };
+            let why = told.why.as_ref().filter(|_| told.place.is_some());
+            lines.push(why.map_or_else(|| start.clone(), |why| format!("{start}, because: {why}")));
             if told.late {
-                text += "as things are it will miss its deadline\n";
+                lines.push("as things are it will miss its deadline".to_owned());
             }
         }
-        for warning in &row.warnings {
-            text += &format!("warning: {warning}\n");
-        }
-        text
+        lines.extend(row.warnings.iter().map(|warning| format!("warning: {warning}")));
+        lines.join("\n") + "\n"
     }
 
     /// A wall time for people, with its zone.

@@ -33,12 +33,7 @@ pub(super) struct Refusal {
 
 impl Intake {
     /// Reads a drop.
-    pub(super) fn drop(
-        &self,
-        dropped: Drop,
-        pool: &PoolFacts,
-        now: &Now,
-    ) -> Result<Submission, (Drop, Refusal)> {
+    pub(super) fn drop(&self, dropped: Drop, pool: &PoolFacts, now: &Now) -> Result<Submission, Refusal> {
         let base = dropped
             .folder
             .as_ref()
@@ -52,7 +47,7 @@ impl Intake {
         let context = self.context(&shown, &dropped.stem, base, pool, now, &overrides);
         let parsed = jobfile::parse(&dropped.bytes, &context);
         if parsed.jobs.is_empty() {
-            return Err((dropped, Refusal { diagnostics: parsed.diagnostics }));
+            return Err(Refusal { diagnostics: parsed.diagnostics });
         }
         let folder = dropped.folder.as_ref().map(|_| self.folder_of(&dropped));
         Ok(Submission {

@@ -118,22 +118,7 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
 
 fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandle<()>), DaemonError> {
     let ServeSetup { paths, config, environment, zone, gpus, seed, control } = setup;
-    let options = StoreOptions::new(paths.root.join(".first-start"));
-    let (store, loaded) =
-        Store::open(&paths.store(), &Identity::read(), &options).map_err(DaemonError::Store)?;
-    let mut world = World::restore(Remembered {
-        jobs: loaded.jobs,
-        leases: loaded.leases,
-        devices: loaded.devices,
-        drops: loaded.drops.into_iter().map(|(ident, _)| ident).collect(),
-        counters: Counters {
-            seq: loaded.last_seq,
-            job: crate::model::JobId(loaded.next_job.0.saturating_sub(1)),
-            submission: crate::model::SubmissionId(loaded.next_submission.0.saturating_sub(1)),
-            lease: crate::model::LeaseId(loaded.next_lease.0.saturating_sub(1)),
-            revision: Revision(0),
-        },
-    });
+    let (store, mut world) = remember(&paths)?;
     let (sender, messages) = mpsc::channel(INBOX_LEN);
     let mailbox = Mailbox(sender);
     let owner = Owner { uid: environment.uid, name: environment.user.clone() };
@@ -144,7 +129,7 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         control,
         ignore: config.outside.ignore.clone(),
         lock_dir: lock_dir.clone(),
-        remembered: world.pool.devices().into_iter().map(|(uuid, _)| uuid.clone()).collect(),
+        remembered: world.pool.devices().map(|(uuid, _)| uuid.clone()).collect(),
     };
     let (devices, listed) =
         Devices::open(gpus, options, &mailbox).map_err(io("start the sampler for", &paths.state))?;
@@ -155,18 +140,7 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     };
     let mut first = vec![Input::Host(gpu::host_reading(simulated))];
     first.extend(listed.map(Input::Devices));
-    // Leases whose attempt is not done: their supervisors live, or have left word in their journals.
-    let leases: Vec<_> = world
-        .queue
-        .live()
-        .flat_map(|job| job.tasks.iter())
-        .filter_map(|task| task.current().state.lease())
-        .chain(world.leases.iter().map(|lease| lease.id))
-        .collect::<std::collections::BTreeSet<_>>()
-        .into_iter()
-        .filter_map(|id| world.lease(id).map(|lease| (id, lease.token.clone())))
-        .collect();
-    engine.survey(&leases).map_err(DaemonError::Engine)?;
+    engine.survey(&leases_to_find(&world)).map_err(DaemonError::Engine)?;
     let unfinished = resume(&world);
     let inbox = watch_inbox(&paths, &config, &owner, &mailbox)?;
     let (clerk, thread) = Clerk::spawn(mailbox.clone()).map_err(io("start the clerk for", &paths.jobs()))?;
@@ -202,6 +176,36 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     Ok((daemon, first, thread))
 }
 
+/// Opens the store and rebuilds the world from it.
+fn remember(paths: &Paths) -> Result<(Store, World), DaemonError> {
+    let options = StoreOptions::new(paths.root.join(".first-start"));
+    let (store, loaded) =
+        Store::open(&paths.store(), &Identity::read(), &options).map_err(DaemonError::Store)?;
+    let world = World::restore(Remembered {
+        jobs: loaded.jobs,
+        leases: loaded.leases,
+        devices: loaded.devices,
+        drops: loaded.drops.into_iter().map(|(ident, _)| ident).collect(),
+        counters: Counters {
+            seq: loaded.last_seq,
+            job: crate::model::JobId(loaded.next_job.0.saturating_sub(1)),
+            submission: crate::model::SubmissionId(loaded.next_submission.0.saturating_sub(1)),
+            lease: crate::model::LeaseId(loaded.next_lease.0.saturating_sub(1)),
+            revision: Revision(0),
+        },
+    });
+    Ok((store, world))
+}
+
+/// Leases whose attempt is not done: their supervisors live, or have left word in their journals.
+fn leases_to_find(world: &World) -> Vec<(crate::model::LeaseId, crate::model::Token)> {
+    let current =
+        world.queue.live().flat_map(|job| job.tasks.iter()).filter_map(|task| task.current().state.lease());
+    let ids: std::collections::BTreeSet<_> =
+        current.chain(world.leases.iter().map(|lease| lease.id)).collect();
+    ids.into_iter().filter_map(|id| world.lease(id).map(|lease| (id, lease.token.clone()))).collect()
+}
+
 fn engine(
     paths: &Paths,
     config: &Config,
@@ -211,16 +215,9 @@ fn engine(
 ) -> Result<LocalEngine, DaemonError> {
     let itself = Path::new("/proc/self/exe");
     let executable = File::open(itself).map_err(io("open", itself))?.into();
-    let mut variables = crate::config::capture_login_path(paths, environment);
-    if let Some(path) = &config.environment.path {
-        variables.insert("PATH".to_owned(), path.clone());
-    }
-    if let Some(lang) = &config.environment.lang {
-        variables.insert("LANG".to_owned(), lang.clone());
-    }
     let local = LocalConfig {
         paths: paths.clone(),
-        environment: variables,
+        environment: crate::config::work_environment(paths, config, environment),
         driver_environment: environment.for_driver(),
         log_bound: Bytes::mib(config.limits.log_mib),
         lock_dir,
@@ -286,8 +283,7 @@ fn lock(paths: &Paths) -> Result<File, DaemonError> {
             let pid = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
             let state = paths.state.clone();
             return Err(match crate::client::Client::connect(paths, PROBE_TIMEOUT) {
-                Ok(_) => DaemonError::Taken { state, pid },
-                Err(crate::client::ClientError::Version { .. }) => DaemonError::Taken { state, pid },
+                Ok(_) | Err(crate::client::ClientError::Version { .. }) => DaemonError::Taken { state, pid },
                 Err(_) => DaemonError::NotAnswering { state, pid },
             });
         }

@@ -126,15 +126,13 @@ impl Daemon {
             inputs.push(readings);
         }
         let moment = Moment { now: crate::clock::now(), seed: self.seed };
-        match step(&mut self.world, std::mem::take(inputs), moment) {
-            Ok(decision) => decision,
-            Err(error) => {
-                tracing::error!(%error, "a bug in the scheduler's core: nothing is started any more");
-                self.stopped =
-                    Some(format!("a bug in the scheduler ({error}): nothing is started; running jobs go on"));
-                Decision::default()
-            }
+        let decision = step(&mut self.world, std::mem::take(inputs), moment);
+        if let Some(bug) = &decision.bug {
+            tracing::error!(%bug, "a bug in the scheduler's core: nothing is started any more");
+            self.stopped =
+                Some(format!("a bug in the scheduler ({bug}): nothing is started; running jobs go on"));
         }
+        decision
     }
 
     /// Makes events durable. Does not return before they are: a failed commit is made again, on a reopened store.
@@ -234,7 +232,7 @@ impl Daemon {
                 drop(answer.send(Box::new(super::picture::update(&snapshot, since))));
             }
             Message::Subscribers(change) => {
-                self.subscribers = self.subscribers.saturating_add_signed(change as isize)
+                self.subscribers = self.subscribers.saturating_add_signed(change as isize);
             }
             Message::Terminate => waiting.ended = true,
             Message::NoDevices(_) | Message::ClockStep => {}
@@ -318,11 +316,11 @@ impl Daemon {
             }
             Message::NoDevices(why) => self.devices.trouble = Some(why),
             Message::Client { by, request, answer } => {
-                self.request(by, request, answer, (inputs, waiting), &now)
+                self.request(by, request, answer, (inputs, waiting), &now);
             }
             Message::Update { since, answer } => waiting.updates.push((since, answer)),
             Message::Subscribers(change) => {
-                self.subscribers = self.subscribers.saturating_add_signed(change as isize)
+                self.subscribers = self.subscribers.saturating_add_signed(change as isize);
             }
             Message::ClockStep => {}
             Message::Terminate => waiting.ended = true,
@@ -377,7 +375,7 @@ impl Daemon {
                 let pool = crate::sched::view::pool_facts(&self.world);
                 match self.intake.drop(dropped, &pool, now) {
                     Ok(submission) => inputs.push(Input::Submission(Box::new(submission))),
-                    Err((_, refusal)) => {
+                    Err(refusal) => {
                         self.intake.write_why(&name, &refusal);
                         self.board.note(&name, InboxState::Refused { diagnostics: refusal.diagnostics }, now);
                     }

@@ -53,7 +53,7 @@ pub fn collect(order: &Collect) -> Result<Collected, CollectError> {
         publish(order, &output, place, &outputs, &mut notes)?;
     }
     // What the receipt names must be on disk before the receipt is.
-    rustix::fs::syncfs(&output).map_err(FilesError::errno("sync", &order.output_dir))?;
+    tree::sync(&output, &order.output_dir)?;
     let mut seen = BTreeSet::new();
     notes.retain(|note| seen.insert(note.clone()));
     let more = notes.len().saturating_sub(NOTES);

@@ -29,7 +29,7 @@ pub(super) fn publish(
                 publisher.survive(error)?;
             }
         }
-        rustix::fs::syncfs(&dir).map_err(FilesError::errno("sync", place))
+        Ok(())
     });
     match result {
         Err(error) if error.is_worth_another_try() => Err(error),
@@ -79,6 +79,7 @@ impl Publisher<'_> {
                     if !copied {
                         remove(&target, &partial, &target_path)?;
                         Copier::new(u64::MAX).file(&open, &stat, (&target, &partial, &target_path))?;
+                        sync_file(&target, &partial, &target_path)?;
                         copied = true;
                     }
                     if !put(&target, &partial, &candidate, &target_path)? {
@@ -119,6 +120,12 @@ enum Taken {
     No,
     BySame,
     ByAnother,
+}
+
+/// Others' files may lie beside it, so it alone is made durable.
+fn sync_file(dir: &Dir, name: &OsStr, path: &Path) -> Result<(), FilesError> {
+    let (file, _) = tree::open_file(dir, name).map_err(FilesError::errno("open", path))?;
+    file.sync_all().map_err(FilesError::new("sync", path))
 }
 
 /// Gives a whole copy its name. `false` if that was taken meanwhile.

@@ -66,7 +66,7 @@ pub fn snapshot(request: &SnapshotRequest) -> Result<SnapshotReport, SnapshotErr
     let result = copy_nodes(&mut copier, (&root, &request.dir), (&dest, &partial), &plan.nodes);
     result.map_err(|error| if copier.over() { plan.too_large(request, limits) } else { error.into() })?;
     // A crash of the machine must not leave the name with empty files under it.
-    rustix::fs::syncfs(&dest).map_err(FilesError::errno("sync", &partial))?;
+    tree::sync(&dest, &partial)?;
     remove_tree(&request.dest)?;
     tree::rename_durably(&partial, &request.dest)?;
     Ok(SnapshotReport {

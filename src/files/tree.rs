@@ -162,6 +162,44 @@ pub(super) fn optional<T>(result: Result<T, Errno>, path: &Path) -> Result<Optio
     }
 }
 
+/// Entries that are made durable one by one. Beyond that the whole file system is, with all that others write to it.
+const SYNCED: usize = 512;
+
+/// Makes a tree durable.
+pub(super) fn sync(dir: &Dir, path: &Path) -> Result<(), FilesError> {
+    let mut left = SYNCED;
+    if sync_below(dir, path, &mut left, DEPTH)? {
+        return Ok(());
+    }
+    rustix::fs::syncfs(dir).map_err(FilesError::errno("sync", path))
+}
+
+/// `false` if there is more than `left`.
+fn sync_below(dir: &Dir, path: &Path, left: &mut usize, depth: usize) -> Result<bool, FilesError> {
+    for entry in some_entries(dir, path, *left + 1)? {
+        if *left == 0 || depth == 0 {
+            return Ok(false);
+        }
+        *left -= 1;
+        let at = path.join(&entry.name);
+        match entry.kind {
+            Kind::Dir => {
+                let Some(child) = optional(open_dir(dir, &entry.name), &at)? else { continue };
+                if !sync_below(&child, &at, left, depth - 1)? {
+                    return Ok(false);
+                }
+            }
+            Kind::File => {
+                let Some((file, _)) = optional(open_file(dir, &entry.name), &at)? else { continue };
+                rustix::fs::fsync(&file).map_err(FilesError::errno("sync", &at))?;
+            }
+            Kind::Link | Kind::Special => {}
+        }
+    }
+    rustix::fs::fsync(dir).map_err(FilesError::errno("sync", path))?;
+    Ok(true)
+}
+
 /// Renames, and makes the new name durable.
 pub(super) fn rename_durably(from: &Path, to: &Path) -> Result<(), FilesError> {
     rustix::fs::renameat(CWD, from, CWD, to).map_err(FilesError::errno("rename", from))?;

@@ -10,6 +10,9 @@ use crate::model::{DataFrom, DataItem, OutputItem, OutputKind, Stage};
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// Entries of `data` and of `output`.
+const ENTRIES: usize = 1000;
+
 /// Reads `data`.
 pub(super) fn read_data(
     r: &mut Reader<'_, '_>,
@@ -20,7 +23,7 @@ pub(super) fn read_data(
         mapping(r, field, entries);
         return None;
     }
-    let items = r.list(field, 38)?;
+    let items = few(r, field)?;
     let mut list: Vec<DataItem> = Vec::new();
     let mut names: BTreeSet<String> = BTreeSet::new();
     let mut whole = true;
@@ -38,6 +41,19 @@ pub(super) fn read_data(
         list.push(item);
     }
     whole.then_some(list)
+}
+
+/// The entries of a list that is no longer than anybody writes.
+fn few<'t>(r: &mut Reader<'_, '_>, field: Field<'t>) -> Option<&'t [Node]> {
+    let items = r.list(field, 38)?;
+    if items.len() > ENTRIES {
+        r.add(
+            error(99, visible(field.value.mark), format!("{}: at most {ENTRIES} entries", field.name))
+                .hint("name the directory they are in, or a pattern"),
+        );
+        return None;
+    }
+    Some(items)
 }
 
 /// `data: {coco: /d}` as a list.
@@ -202,7 +218,7 @@ pub(super) fn read_output(
     field: Field<'_>,
     keys: Option<&Keys>,
 ) -> Option<Vec<OutputItem>> {
-    let items = r.list(field, 38)?;
+    let items = few(r, field)?;
     let list: Vec<OutputItem> = items.iter().filter_map(|node| output_item(r, node, keys)).collect();
     (list.len() == items.len()).then_some(list)
 }

@@ -50,15 +50,12 @@ impl Keys {
             out.push_str(&rest[..at]);
             let inner = &rest[at + 1..];
             let value = inner.find('}').and_then(|end| Some((task.get(&inner[..end])?, end)));
-            match value {
-                Some((value, end)) => {
-                    out.push_str(value);
-                    rest = &inner[end + 1..];
-                }
-                None => {
-                    out.push('{');
-                    rest = inner;
-                }
+            if let Some((value, end)) = value {
+                out.push_str(value);
+                rest = &inner[end + 1..];
+            } else {
+                out.push('{');
+                rest = inner;
             }
         }
         out + rest
@@ -118,13 +115,9 @@ pub(super) fn read(r: &mut Reader<'_, '_>, field: Field<'_>, dir: Option<&Place>
             continue;
         }
         whole &= key_name(r, name, key);
-        match values(r, name, value, dir) {
-            Some(values) => keys.push((name.to_owned(), values)),
-            None => {
-                whole = false;
-                keys.push((name.to_owned(), Values::Many(1)));
-            }
-        }
+        let values = values(r, name, value, dir);
+        whole &= values.is_some();
+        keys.push((name.to_owned(), values.unwrap_or(Values::Many(1))));
     }
     if entries.is_empty() {
         r.add(error(36, visible(field.value.mark), "for_each has no keys").hint("`for_each: {seed: 1..5}`"));
@@ -173,7 +166,7 @@ fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (at, c) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);

@@ -2,14 +2,17 @@
 
 use super::findings::{Findings, error};
 use super::job;
+use super::lines::{Part, key_of, parts};
 use super::reader::Reader;
 use super::syntax;
 use super::tree::{Document, Kind, Mark, Oddity};
 use super::{Context, Parsed};
-use crate::model::{DataFrom, JobSpec, slug};
+use crate::model::{Bytes, DataFrom, JobSpec, slug};
 use crate::protocol::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Documents of one file.
+const JOBS: usize = 5000;
 const SMALLEST: &str =
     "the smallest job: work: {run: nvidia-smi}, data: [], request: {gpus: 1, for: 5m}, output: []";
 
@@ -19,7 +22,7 @@ pub fn parse(bytes: &[u8], cx: &Context<'_>) -> Parsed {
         Ok(text) => text,
         Err(finding) => {
             let mut found = Findings::new(cx.shown, "");
-            found.add(finding);
+            found.add(*finding);
             return Parsed { jobs: Vec::new(), diagnostics: found.finish() };
         }
     };
@@ -30,18 +33,17 @@ pub fn parse(bytes: &[u8], cx: &Context<'_>) -> Parsed {
 }
 
 /// The text of a file: UTF-8, without byte order mark and carriage returns.
-fn text(bytes: &[u8], cx: &Context<'_>) -> Result<String, super::findings::Finding> {
+fn text(bytes: &[u8], cx: &Context<'_>) -> Result<String, Box<super::findings::Finding>> {
     let most = cx.limits.file_bytes;
     let none = Mark::default();
     if bytes.len() as u64 > most {
-        let size = crate::model::Bytes(bytes.len() as u64);
-        let message = format!("{size} is more than a job file may have: {}", crate::model::Bytes(most));
-        return Err(error(90, none, message).hint("data goes into files that `data` names"));
+        let (size, most) = (Bytes(bytes.len() as u64), Bytes(most));
+        let message = format!("{size} is more than a job file may have: {most}");
+        return Err(Box::new(error(90, none, message).hint("data goes into files that `data` names")));
     }
     if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
-        return Err(
-            error(30, none, "not UTF-8 but UTF-16: byte 0xFF or 0xFE in line 1").hint("save as UTF-8")
-        );
+        let message = "not UTF-8 but UTF-16: byte 0xFF or 0xFE in line 1";
+        return Err(Box::new(error(30, none, message).hint("save as UTF-8")));
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => {
@@ -56,12 +58,9 @@ fn text(bytes: &[u8], cx: &Context<'_>) -> Result<String, super::findings::Findi
             let at = reason.valid_up_to();
             let line = bytes.iter().take(at).filter(|b| **b == b'\n').count() + 1;
             let byte = bytes.get(at).copied().unwrap_or(0);
-            Err(error(
-                30,
-                Mark { line: line as u32, ..none },
-                format!("not UTF-8: byte 0x{byte:02X} in line {line}"),
-            )
-            .hint("save as UTF-8"))
+            let mark = Mark { line: line as u32, ..none };
+            let message = format!("not UTF-8: byte 0x{byte:02X} in line {line}");
+            Err(Box::new(error(30, mark, message).hint("save as UTF-8")))
         }
     }
 }
@@ -141,7 +140,17 @@ fn split(text: &str) -> Vec<(u32, String)> {
 
 fn documents(found: &mut Findings<'_>, text: &str, cx: &Context<'_>) -> Vec<(JobSpec, Vec<Diagnostic>)> {
     let mut trees: Vec<Document> = Vec::new();
-    for (first, text) in split(text) {
+    let documents = split(text);
+    if documents.len() > JOBS {
+        let first = documents.get(JOBS).map_or(0, |(first, _)| *first);
+        let mark = Mark { line: first, ..Mark::default() };
+        found.add(
+            error(91, mark, format!("more than {JOBS} jobs in one file"))
+                .hint("several files, or `for_each`"),
+        );
+        return Vec::new();
+    }
+    for (first, text) in documents {
         let tree = syntax::read(found, &text, first);
         oddities(found, &tree);
         templates(found, &text, first);
@@ -192,19 +201,21 @@ fn oddities(found: &mut Findings<'_>, tree: &Document) {
     }
 }
 
-/// `{{ … }}` and `XXX…XXX`.
+/// `{{ … }}` and `XXX…XXX` in fields; in commands both may be meant.
 fn templates(found: &mut Findings<'_>, text: &str, first: u32) {
-    for (at, line) in text.split('\n').enumerate() {
-        let written = line.trim_start();
-        if written.starts_with('#') {
+    if !text.contains("{{") && !text.contains("XXX") {
+        return;
+    }
+    let lines: Vec<String> = text.split('\n').map(ToOwned::to_owned).collect();
+    for ((line, part), number) in lines.iter().zip(parts(&lines)).zip(first..) {
+        let command = key_of(line)
+            .is_some_and(|key| matches!(key.text, "run" | "shell") && !key.value.starts_with("{{"));
+        if part != Part::Free || command || line.trim_start().starts_with('#') {
             continue;
         }
         let Some((start, width)) = unfilled(line) else { continue };
-        let mark = Mark {
-            line: first + at as u32,
-            column: line[..start].chars().count() as u32 + 1,
-            width: width as u32,
-        };
+        let mark =
+            Mark { line: number, column: line[..start].chars().count() as u32 + 1, width: width as u32 };
         found.add(error(84, mark, "template not filled in").hint("write the value itself"));
         found.mended(mark.line);
     }

@@ -31,26 +31,9 @@ pub(super) fn read(r: &mut Reader<'_, '_>, root: &Node) -> Option<JobSpec> {
         work_entries.map(|entries| r.fields(entries.into_iter(), WorkSection::SECTION)),
         request_entries.map(|entries| r.fields(entries.into_iter(), RequestSection::SECTION)),
     );
-    if whole && !r.partial {
-        for (field, name, example) in [
-            (work, "work", "`work: {run: python train.py}`"),
-            (request, "request", "`request: {gpus: 1, for: 6h}`"),
-        ] {
-            if field.is_none() {
-                r.add(error(96, Mark::default(), format!("section `{name}` is missing")).hint(example));
-            }
-        }
-    }
     let (data_field, output_field) = (top.get("data"), top.get("output"));
-    for (field, name, hint) in
-        [(data_field, "data", "nothing to read"), (output_field, "output", "nothing to return")]
-    {
-        if field.is_none() && !r.partial && whole {
-            let finding = error(37, Mark::default(), format!("section `{name}` is missing"))
-                .hint(format!("{hint}: `{name}: []`"));
-            let end = r.end_of_document(root.mark.line);
-            r.add(if *flow { finding } else { finding.fix_at(end, format!("\n{name}: []")) });
-        }
+    if whole && !r.partial {
+        missing(r, [work, request], [data_field, output_field], root, *flow);
     }
     let read = work_fields.map(|fields| super::work::read(r, fields, work.map(|f| f.key.mark)));
     let dir = read.as_ref().and_then(|read| read.dir.clone());
@@ -72,17 +55,8 @@ pub(super) fn read(r: &mut Reader<'_, '_>, root: &Node) -> Option<JobSpec> {
     let work = read.work.take()?;
     lint::work(r, &read, &work, &request);
     let (data, output, name) = (data??, output??, name?);
-    if output.is_empty()
-        && output_to.is_none()
-        && work.dir.is_some()
-        && work.code != Code::Live
-        && let Some(field) = output_field
-        && !lint::mentions(&work.run, "OVERNIGHT_OUTPUT")
-    {
-        r.add(
-            warning(81, super::reader::visible(field.value.mark), "what the work writes is thrown away")
-                .hint("name the files that shall come back"),
-        );
+    if output.is_empty() && output_to.is_none() {
+        thrown_away(r, &work, output_field);
     }
     let mut spec = JobSpec {
         name,
@@ -98,9 +72,44 @@ pub(super) fn read(r: &mut Reader<'_, '_>, root: &Node) -> Option<JobSpec> {
     Some(spec)
 }
 
+/// Says which sections are missing.
+fn missing(
+    r: &mut Reader<'_, '_>,
+    needed: [Option<Field<'_>>; 2],
+    lists: [Option<Field<'_>>; 2],
+    root: &Node,
+    flow: bool,
+) {
+    let examples = [("work", "`work: {run: python train.py}`"), ("request", "`request: {gpus: 1, for: 6h}`")];
+    for (_, (name, example)) in needed.iter().zip(examples).filter(|(field, _)| field.is_none()) {
+        r.add(error(96, Mark::default(), format!("section `{name}` is missing")).hint(example));
+    }
+    let hints = [("data", "nothing to read"), ("output", "nothing to return")];
+    for (_, (name, hint)) in lists.iter().zip(hints).filter(|(field, _)| field.is_none()) {
+        let finding = error(37, Mark::default(), format!("section `{name}` is missing"))
+            .hint(format!("{hint}: `{name}: []`"));
+        let end = r.end_of_document(root.mark.line);
+        r.add(if flow { finding } else { finding.fix_at(end, format!("\n{name}: []")) });
+    }
+}
+
+/// A private copy, and nothing named that comes back from it.
+fn thrown_away(r: &mut Reader<'_, '_>, work: &Work, output: Option<Field<'_>>) {
+    let private = work.dir.is_some() && work.code != Code::Live;
+    if let Some(field) = output.filter(|_| private && !lint::mentions(&work.run, "OVERNIGHT_OUTPUT")) {
+        r.add(
+            warning(81, super::reader::visible(field.value.mark), "what the work writes is thrown away")
+                .hint("name the files that shall come back"),
+        );
+    }
+}
+
 /// `--env` wins over the file.
-fn add_environment(r: &Reader<'_, '_>, work: &mut Work) {
+fn add_environment(r: &mut Reader<'_, '_>, work: &mut Work) {
     for (name, value) in &r.cx.overrides.env {
+        if let Some(finding) = super::work::forbidden(name, Mark::default()) {
+            r.found.add(finding);
+        }
         work.env.insert(name.clone(), value.clone());
     }
 }
@@ -115,19 +124,17 @@ fn section<'t>(
     let mut entries: Vec<(&Node, &Node)> = Vec::new();
     let known = |node: &Node| node.text().is_some_and(|text| section.fields.contains(&text));
     match field.map(|field| (field, &field.value.kind)) {
-        None => {}
         Some((_, Kind::Map { entries: own, .. })) => {
             entries.extend(own.iter().map(|(key, value)| (key, value)));
         }
-        Some((field, Kind::Nothing)) => {
-            if strays.is_empty() && !r.partial {
-                r.add(
-                    error(36, field.key.mark, format!("{} has no value", section.name))
-                        .hint("indent its fields by two"),
-                );
-                return None;
-            }
+        Some((field, Kind::Nothing)) if strays.is_empty() && !r.partial => {
+            r.add(
+                error(36, field.key.mark, format!("{} has no value", section.name))
+                    .hint("indent its fields by two"),
+            );
+            return None;
         }
+        None | Some((_, Kind::Nothing)) => {}
         Some((field, Kind::Text { value, .. })) => {
             let (inner, example) = if section.name == "work" {
                 ("run", format!("`work: {{run: {value}}}`"))
@@ -193,7 +200,7 @@ fn job_name(
         Some(field) => {
             let text = r.text(field)?.to_owned();
             let replaced = keys.map_or(text.clone(), |keys| keys.replace(&text));
-            if replaced != text { Some(slug(&replaced)) } else { name(r, field) }
+            if replaced == text { name(r, field) } else { Some(slug(&replaced)) }
         }
     }
 }

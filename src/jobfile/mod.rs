@@ -7,13 +7,15 @@
 //! | module | does |
 //! |---|---|
 //! | `context` | what the caller knows: names, folders, limits, the pool, overrides |
-//! | `tree` | the YAML parser's border: texts with places; `syntax` explains and mends what is not YAML |
+//! | `intake` | from bytes to documents to jobs |
+//! | `tree` | the YAML parser's border: texts with places |
+//! | `prepass`, `syntax`, `lines` | explain and mend what is not YAML |
 //! | `fields` | the table of all fields; the JSON Schema comes from it |
 //! | `reader`, `unknown`, `stray` | open sections, hand out fields, say what is unknown or at the wrong level |
 //! | `job`, `work`, `run`, `each`, `data`, `request` | one section each |
 //! | `values`, `times`, `paths` | numbers, lengths, sizes, moments, paths |
 //! | `feasible`, `host` | the pool and the host: can it ever run here |
-//! | `lint`, `shell` | warnings about what is accepted |
+//! | `lint`, `rules`, `shell` | warnings about what is accepted |
 //! | `findings`, `render` | collect findings; draw them, apply mends |
 //! | `show` | a spec back in the job file's words |
 
@@ -26,11 +28,14 @@ mod findings;
 mod host;
 mod intake;
 mod job;
+mod lines;
 mod lint;
 mod paths;
+mod prepass;
 mod reader;
 mod render;
 mod request;
+mod rules;
 mod run;
 mod shell;
 mod show;
@@ -86,7 +91,7 @@ pub fn is_secret_name(name: &str) -> bool {
     };
     let keys = words.contains(&"KEY")
         && (words.last() == Some(&"KEY") || words.contains(&"ACCESS") || words.contains(&"API"));
-    words.iter().any(|word| telling(&word))
+    words.iter().any(telling)
         || keys
         || (upper != "PWD" && words.last() == Some(&"PWD") && words != ["OLD", "PWD"])
 }

@@ -69,8 +69,10 @@ impl Reader<'_, '_> {
 
     /// Variables, Windows paths and addresses are no paths here.
     fn plain_path(&mut self, name: &str, text: &str, quoted: bool, mark: Mark) -> bool {
-        let finding = if windows(text) {
-            let last = text.rsplit(['\\', '/']).find(|part| !part.is_empty()).unwrap_or("x");
+        let raw = if quoted { self.written(mark).unwrap_or_default() } else { String::new() };
+        let finding = if windows(text) || windows(raw.trim_start_matches('"')) {
+            let written = if quoted { raw.trim_matches('"') } else { text };
+            let last = written.rsplit(['\\', '/']).find(|part| !part.is_empty()).unwrap_or("x");
             let code = if quoted { 33 } else { 34 };
             error(code, mark, "Windows path").hint(format!("paths of this host: `/datasets/{last}`"))
         } else if variable(text) {

@@ -151,7 +151,6 @@ impl Reader {
             match (quote, c) {
                 (Some('\''), '\'') | (Some('"'), '"') => quote = None,
                 (Some('"') | None, '\\') => self.at += 1,
-                (Some(_), _) => {}
                 (None, '\'' | '"') => {
                     quote = Some(c);
                     quoted = true;
@@ -159,7 +158,7 @@ impl Reader {
                 (None, '&') if self.at > start && matches!(self.chars.get(self.at - 1), Some('>' | '<')) => {}
                 (None, '&') if self.at == start => {}
                 (None, ' ' | '\t' | '\r' | '\n' | ';' | '|' | '&' | '(' | ')') => break,
-                (None, _) => {}
+                (Some(_) | None, _) => {}
             }
             self.at += 1;
         }

@@ -140,7 +140,7 @@ fn request(request: &Request) -> Value {
     put(&mut out, "gpu_model", (!request.gpu_model.is_empty()).then(|| json!(request.gpu_model)));
     put(&mut out, "gpu_memory", request.gpu_memory.map(|size| json!(bytes(size))));
     put(&mut out, "gpu_ids", (request.gpu_ids == GpuIds::Uuid).then(|| json!("uuid")));
-    put(&mut out, "share", request.share.then(|| json!(true)));
+    put(&mut out, "share", request.share.then_some(json!(true)));
     put(&mut out, "cpus", request.cpus.map(|cpus| amount(cpus, |n| json!(n))));
     put(&mut out, "memory", request.memory.map(|memory| amount(memory, |size| json!(bytes(size)))));
     put(&mut out, "disk", request.disk.map(|size| json!(bytes(size))));
@@ -190,13 +190,16 @@ fn moment(wall_ms: i64) -> Option<Value> {
 pub(super) fn span(span: Span) -> String {
     let s = span.as_secs();
     let parts = [(s / 86400, 'd'), (s % 86400 / 3600, 'h'), (s % 3600 / 60, 'm'), (s % 60, 's')];
-    let text: String = parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}")).collect();
+    let parts: Vec<String> =
+        parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}")).collect();
+    let text = parts.concat();
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 /// A size as a job file has it, exact: `32GiB`.
 fn bytes(size: Bytes) -> String {
     let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
-    let (factor, unit) = units.into_iter().find(|(factor, _)| size.0 % factor == 0).unwrap_or((1, "B"));
+    let (factor, unit) =
+        units.into_iter().find(|(factor, _)| size.0.is_multiple_of(*factor)).unwrap_or((1, "B"));
     format!("{}{unit}", size.0 / factor)
 }

@@ -5,6 +5,9 @@ use super::findings::error;
 use super::reader::Reader;
 use super::tree::{Kind, Mark, Node};
 
+/// A section that has to be written and the entries that go below it.
+type Group<'l, 't> = (Option<&'l str>, &'l Vec<&'t (Node, Node)>);
+
 /// Entries of the top level that belong into a section.
 #[derive(Debug, Default)]
 pub(super) struct Strays<'t> {
@@ -57,7 +60,7 @@ pub(super) fn find<'t>(r: &mut Reader<'_, '_>, entries: &'t [(Node, Node)]) -> S
             });
         }
     }
-    let left: Vec<(Option<&str>, &Vec<&(Node, Node)>)> = both
+    let left: Vec<Group<'_, '_>> = both
         .into_iter()
         .filter(|(list, section)| !list.is_empty() && !has(section))
         .map(|(list, section)| (Some(section), list))
@@ -84,7 +87,7 @@ fn names<'t>(list: impl Iterator<Item = &'t (Node, Node)>) -> String {
 }
 
 /// The lines of the strays, indented by two below their sections, if they stand together.
-fn moved(r: &Reader<'_, '_>, groups: &[(Option<&str>, &Vec<&(Node, Node)>)]) -> Option<(Mark, String)> {
+fn moved(r: &Reader<'_, '_>, groups: &[Group<'_, '_>]) -> Option<(Mark, String)> {
     let mut regions: Vec<(u32, u32, usize)> = Vec::new();
     for (group, (_, list)) in groups.iter().enumerate() {
         for (key, _) in *list {

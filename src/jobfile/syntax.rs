@@ -1,35 +1,20 @@
 //! Explains mistakes in the YAML itself, which the parser says wrongly or not at all, and mends them in memory, so
 //! that the rest of the document is checked in the same go. Each mended line has its one finding and no more.
 
-use super::fields::{JobFile, RequestSection, WorkSection};
 use super::findings::{Findings, error};
+use super::lines::{Key, Part, comment, indent, key_of, known, parts, single, split};
 use super::paths::windows;
 use super::tree::{Document, Mark, SyntaxError, Trouble, build};
-use std::collections::BTreeMap;
 
 /// Mistakes that are mended in one document before the rest is left unread.
 const MENDS: usize = 24;
-
-/// Lines that one mend may change.
-const MENDED_LINES: u32 = 200;
+/// A larger document, in bytes, is not read so often.
+const LARGE: usize = 64 << 10;
 
 /// One document's lines while they are mended.
-struct Draft {
-    lines: Vec<String>,
-    first: u32,
-}
-
-/// What a line is part of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// Fields.
-    Free,
-    /// The text below a `|` or `>`.
-    Block,
-    /// The first lines of such a text, indented by a tab where its blanks should be.
-    Tabbed(usize),
-    /// Inside brackets or quotes that began on a line above.
-    Inside,
+pub(super) struct Draft {
+    pub(super) lines: Vec<String>,
+    pub(super) first: u32,
 }
 
 /// Reads one document: its tree, with findings for what is not YAML.
@@ -38,13 +23,19 @@ pub(super) fn read(found: &mut Findings<'_>, text: &str, first: u32) -> Document
     let mut changed = draft.prepass(found);
     let mut mended;
     let mut text = text;
-    for _ in 0..MENDS {
+    // Each mend reads the document again.
+    let mends = if text.len() > LARGE { MENDS / 8 } else { MENDS };
+    for _ in 0..mends {
         if changed {
             mended = draft.lines.join("\n");
             text = &mended;
         }
-        let (document, trouble) = build(text, first);
+        let (mut document, trouble) = build(text, first);
         let Some(trouble) = trouble else { return document };
+        if trouble.kind == Trouble::Size {
+            // Nobody wrote this by hand: looking through it would only cost.
+            document.root = None;
+        }
         changed = draft.explain(found, &trouble);
         if !changed {
             return document;
@@ -54,144 +45,14 @@ pub(super) fn read(found: &mut Findings<'_>, text: &str, first: u32) -> Document
 }
 
 impl Draft {
-    fn line(&self, number: u32) -> &str {
+    pub(super) fn line(&self, number: u32) -> &str {
         number.checked_sub(self.first).and_then(|at| self.lines.get(at as usize)).map_or("", String::as_str)
     }
 
-    fn set(&mut self, number: u32, line: String) {
+    pub(super) fn set(&mut self, number: u32, line: String) {
         if let Some(old) = number.checked_sub(self.first).and_then(|at| self.lines.get_mut(at as usize)) {
             *old = line;
         }
-    }
-
-    /// What each line is part of.
-    fn parts(&self) -> Vec<Part> {
-        let mut parts = Vec::with_capacity(self.lines.len());
-        let mut block: Option<(usize, bool)> = None;
-        let mut open = Opened::default();
-        for line in &self.lines {
-            let blank = line.trim().is_empty();
-            let indent = indent(line);
-            if let Some((parent, seen)) = block {
-                if blank || indent > parent {
-                    block = Some((parent, seen || !blank));
-                    parts.push(Part::Block);
-                    continue;
-                }
-                if line[indent..].starts_with('\t') {
-                    parts.push(Part::Tabbed(parent));
-                    continue;
-                }
-                block = None;
-            }
-            parts.push(if open.depth > 0 || open.quote.is_some() { Part::Inside } else { Part::Free });
-            open.read(line);
-            if open.depth == 0 && open.quote.is_none() && header(line) {
-                block = Some((parent_indent(line), false));
-            }
-        }
-        parts
-    }
-
-    /// What the parser says wrongly or not at all. Returns whether a line was mended.
-    fn prepass(&mut self, found: &mut Findings<'_>) -> bool {
-        let suspicious = self.lines.iter().any(|line| {
-            line.starts_with(|c: char| c == '\t' || odd_blank(c))
-                || line.trim_start_matches(' ').starts_with(|c: char| c == '\t' || odd_blank(c))
-                || glued(line).is_some()
-        });
-        if !suspicious {
-            return false;
-        }
-        let parts = self.parts();
-        let mut tabbed: Vec<(u32, String)> = Vec::new();
-        let mut blanks: Vec<(u32, String)> = Vec::new();
-        let mut glue = false;
-        for (at, part) in parts.iter().enumerate() {
-            let number = self.first + at as u32;
-            let line = self.lines[at].clone();
-            if line.trim().is_empty() {
-                continue;
-            }
-            let lead = line.chars().take_while(|c| *c == ' ' || *c == '\t' || odd_blank(*c));
-            match part {
-                Part::Tabbed(parent) => {
-                    let rest = line.trim_start_matches(' ').trim_start_matches('\t');
-                    tabbed.push((number, format!("{}{rest}", " ".repeat(parent + 2))));
-                }
-                Part::Free if lead.clone().any(odd_blank) => {
-                    let width = lead.clone().count();
-                    let rest: String = line.chars().skip(width).collect();
-                    blanks.push((number, format!("{}{rest}", " ".repeat(width))));
-                }
-                Part::Free if lead.clone().any(|c| c == '\t') && !line.trim_start().starts_with('#') => {
-                    let lead: String = lead.map(|c| if c == '\t' { "  " } else { " " }).collect();
-                    tabbed.push((number, format!("{lead}{}", line.trim_start())));
-                }
-                Part::Free => glue |= self.glue(found, number),
-                Part::Block | Part::Inside => {}
-            }
-        }
-        self.many(found, &tabbed, true);
-        self.many(found, &blanks, false);
-        glue || !tabbed.is_empty() || !blanks.is_empty()
-    }
-
-    /// One finding for all lines with the same wrong indentation.
-    fn many(&mut self, found: &mut Findings<'_>, lines: &[(u32, String)], tabs: bool) {
-        let Some((number, _)) = lines.first() else { return };
-        let others = if lines.len() > 1 { format!(" and {} more", lines.len() - 1) } else { String::new() };
-        let source = found.line(*number);
-        let lead = source.chars().take_while(|c| *c == ' ' || *c == '\t' || odd_blank(*c));
-        let width = lead.clone().count() as u32;
-        let mark = Mark { line: *number, column: 1, width };
-        let finding = if tabs {
-            let code = if source.starts_with('\t') && header_above(found, *number) { 27 } else { 26 };
-            error(code, mark, format!("a tab indents line {number}{others}; YAML allows blanks only"))
-                .hint("two blanks for it (your editor shows both alike)")
-        } else {
-            let odd = lead.clone().find(|c| odd_blank(*c)).map_or(0xA0, |c| c as u32);
-            let name = if odd == 0xA0 { "a no-break space" } else { "an odd space" };
-            error(31, mark, format!("line {number}{others} begins with {name} (U+{odd:04X})"))
-                .hint("pasted from a web page? use blanks")
-        };
-        // The mend covers the lines between too, and no more than can be looked through.
-        let last = lines.last().map_or(*number, |(last, _)| *last).min(number + MENDED_LINES);
-        let new: BTreeMap<u32, &String> =
-            lines.iter().take_while(|(line, _)| *line <= last).map(|(line, new)| (*line, new)).collect();
-        let region = (*number..=last)
-            .map(|at| new.get(&at).map_or_else(|| found.line(at).to_owned(), |new| (*new).clone()));
-        let region = region.collect::<Vec<_>>().join("\n");
-        let width = (*number..=last).map(|at| found.line(at).chars().count() + 1).sum::<usize>() - 1;
-        found.add(finding.fix_at(Mark { line: *number, column: 1, width: width as u32 }, region));
-        for (line, new) in lines {
-            self.set(*line, new.clone());
-            if tabs {
-                found.mended(*line);
-            }
-        }
-    }
-
-    /// `gpus:1` and `gpus=1`.
-    fn glue(&mut self, found: &mut Findings<'_>, number: u32) -> bool {
-        let line = self.line(number).to_owned();
-        let Some((start, name, sign)) = glued(&line) else { return false };
-        let value = &line[start + name.len() + 1..];
-        let text = if sign == ':' {
-            format!("no blank after `:`; `{name}:{}` is one word", value.trim())
-        } else {
-            "`=` is not YAML".to_owned()
-        };
-        let better = format!("{name}: {}", value.trim());
-        let mark = Mark {
-            line: number,
-            column: start as u32 + 1,
-            width: line.trim().trim_start_matches("- ").chars().count() as u32,
-        };
-        found.add(error(45, mark, text).hint(format!("`{better}`")).fix(better.clone()));
-        found.mended(number);
-        self.set(number, format!("{}{better}", &line[..start]));
-        true
     }
 
     /// Says what the parser's error means. Returns whether the line was mended.
@@ -380,7 +241,7 @@ impl Draft {
 
     /// A bracket that is still open where the next field begins.
     fn open_bracket(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
-        let parts = self.parts();
+        let parts = parts(&self.lines);
         let index = at.line.saturating_sub(self.first) as usize;
         if parts.get(index) != Some(&Part::Inside) {
             return false;
@@ -501,148 +362,4 @@ fn plain(trouble: &SyntaxError, at: Mark, line: &str) -> super::findings::Findin
         Trouble::Other(words) => error(92, at, format!("not YAML: {words}"))
             .hint("is the line indented as the one above, and is every quote and bracket closed?"),
     }
-}
-
-/// Brackets and quotes that are open at the end of a line.
-#[derive(Debug, Default)]
-struct Opened {
-    depth: usize,
-    quote: Option<char>,
-}
-
-impl Opened {
-    fn read(&mut self, line: &str) {
-        let mut start = self.depth == 0 && self.quote.is_none();
-        let mut chars = line.char_indices().peekable();
-        if start {
-            // Only a value that begins with a bracket or quote opens one.
-            let value =
-                key_of(line).map_or_else(|| line.trim_start().trim_start_matches("- "), |key| key.value);
-            let value = value.trim_start();
-            if !value.starts_with(['[', '{', '"', '\'']) {
-                return;
-            }
-            let skip = line.len() - value.len();
-            while chars.peek().is_some_and(|(at, _)| *at < skip) {
-                chars.next();
-            }
-        }
-        let mut before = ' ';
-        while let Some((_, c)) = chars.next() {
-            match (self.quote, c) {
-                (Some('"'), '\\') => {
-                    chars.next();
-                }
-                (Some(quote), c) if c == quote => self.quote = None,
-                (Some(_), _) => {}
-                (None, '#') if before.is_whitespace() => return,
-                (None, '[' | '{') => self.depth += 1,
-                (None, ']' | '}') => self.depth = self.depth.saturating_sub(1),
-                (None, '"' | '\'') if start || matches!(before, ' ' | '[' | '{' | ',' | ':') => {
-                    self.quote = Some(c);
-                }
-                (None, _) => {}
-            }
-            start = false;
-            before = c;
-        }
-    }
-}
-
-/// A field on its line.
-struct Key<'l> {
-    /// Characters before it.
-    column: usize,
-    text: &'l str,
-    /// Behind the colon.
-    value: &'l str,
-}
-
-/// The field that a line begins with.
-fn key_of(line: &str) -> Option<Key<'_>> {
-    let mut start = line.len() - line.trim_start().len();
-    while let Some(rest) = line[start..].strip_prefix("- ") {
-        start = line.len() - rest.trim_start().len();
-    }
-    let rest = &line[start..];
-    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))?;
-    let after = rest[end..].strip_prefix(':')?;
-    if end == 0 || !(after.is_empty() || after.starts_with([' ', '\t'])) {
-        return None;
-    }
-    Some(Key { column: line[..start].chars().count(), text: &rest[..end], value: after.trim_start() })
-}
-
-/// `gpus:1`, `gpus=1`: where the name starts, the name and the sign.
-fn glued(line: &str) -> Option<(usize, &str, char)> {
-    let mut start = line.len() - line.trim_start().len();
-    while let Some(rest) = line[start..].strip_prefix("- ") {
-        start = line.len() - rest.trim_start().len();
-    }
-    let rest = &line[start..];
-    let end = rest.find(|c: char| !(c.is_ascii_lowercase() || c == '_'))?;
-    let name = &rest[..end];
-    let sign = rest[end..].chars().next()?;
-    let value = &rest[end + sign.len_utf8()..];
-    let is = matches!(sign, ':' | '=')
-        && known(name)
-        && value.starts_with(|c: char| !c.is_whitespace() && c != '=' && c != ':')
-        && !value.contains(": ");
-    is.then_some((start, name, sign))
-}
-
-fn known(name: &str) -> bool {
-    [JobFile::SECTION, WorkSection::SECTION, RequestSection::SECTION]
-        .iter()
-        .any(|section| section.fields.contains(&name))
-}
-
-/// Whether a line ends in `|` or `>` as the start of a block of text.
-fn header(line: &str) -> bool {
-    let value = match key_of(line) {
-        Some(key) => key.value,
-        None => match line.trim_start().strip_prefix("- ") {
-            Some(rest) => rest.trim_start(),
-            None => return false,
-        },
-    };
-    let value = value[..comment(value)].trim_end();
-    value.starts_with(['|', '>']) && value[1..].chars().all(|c| matches!(c, '+' | '-' | '0'..='9'))
-}
-
-/// The indentation that the lines of a block must exceed.
-fn parent_indent(line: &str) -> usize {
-    key_of(line).map_or_else(|| indent(line), |key| key.column)
-}
-
-fn header_above(found: &Findings<'_>, number: u32) -> bool {
-    (1..number).rev().map(|at| found.line(at)).find(|line| !line.trim().is_empty()).is_some_and(header)
-}
-
-fn indent(line: &str) -> usize {
-    line.len() - line.trim_start_matches(' ').len()
-}
-
-/// Spaces that are not blanks.
-const fn odd_blank(c: char) -> bool {
-    matches!(c, '\u{A0}' | '\u{1680}' | '\u{2000}'..='\u{200B}' | '\u{202F}' | '\u{205F}' | '\u{3000}')
-}
-
-/// Where the comment of a plain value starts, or its end.
-fn comment(value: &str) -> usize {
-    if value.starts_with('#') {
-        return 0;
-    }
-    value.find(" #").or_else(|| value.find("\t#")).unwrap_or(value.len())
-}
-
-/// In single quotes.
-fn single(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// A line before and from a column.
-fn split(line: &str, column: u32) -> Option<(&str, &str)> {
-    let at = line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(column.checked_sub(1)? as usize)?;
-    Some(line.split_at(at))
 }

@@ -9,7 +9,11 @@ use std::ops::Range;
 /// Levels of nesting.
 pub(super) const DEPTH: usize = 32;
 /// Values in one document.
-const NODES: usize = 250_000;
+const NODES: usize = 60_000;
+/// Fields of one mapping.
+const FIELDS: usize = 4096;
+/// Aliases, anchors and tags in one document: each is refused, so that more need not be read.
+const ODDITIES: usize = 100;
 
 /// A place in the file: line and column from 1, width in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -141,8 +145,15 @@ pub(super) fn build(text: &str, first_line: u32) -> (Document, Option<SyntaxErro
     options.block_nesting_limit = DEPTH;
     options.simple_key_max_lookahead = 1024;
     options.max_buffered_comment_events = 4096;
-    let mut builder =
-        Builder { document: Document::default(), stack: Vec::new(), nodes: 0, first_line, trouble: None };
+    let mut builder = Builder {
+        document: Document::default(),
+        stack: Vec::new(),
+        nodes: 0,
+        aliases: 0,
+        wide: false,
+        first_line,
+        trouble: None,
+    };
     for event in Parser::new_from_str_with_options(text, options) {
         match event {
             Ok((event, span)) => builder.event(event, span, text),
@@ -190,6 +201,8 @@ struct Builder {
     document: Document,
     stack: Vec<Open>,
     nodes: usize,
+    aliases: usize,
+    wide: bool,
     first_line: u32,
     trouble: Option<SyntaxError>,
 }
@@ -220,9 +233,11 @@ impl Builder {
                 self.value(node);
             }
             Event::UnresolvedAlias(name) => {
+                self.aliases += 1;
                 self.value(Node { mark, kind: Kind::Alias(name.into_owned()) });
             }
             Event::Alias(_) => {
+                self.aliases += 1;
                 let name = span.slice(text).unwrap_or("*").trim_start_matches('*').to_owned();
                 self.value(Node { mark, kind: Kind::Alias(name) });
             }
@@ -277,14 +292,18 @@ impl Builder {
 
     fn value(&mut self, node: Node) {
         self.nodes += 1;
-        if self.nodes > NODES && self.trouble.is_none() {
+        let odd = self.aliases + self.document.oddities.len() > ODDITIES;
+        if (self.nodes > NODES || odd || self.wide) && self.trouble.is_none() {
             self.trouble =
                 Some(SyntaxError { kind: Trouble::Size, line: node.mark.line, column: node.mark.column });
         }
         match self.stack.last_mut() {
             Some(Open::List { items, .. }) => items.push(node),
             Some(Open::Map { entries, key, .. }) => match key.take() {
-                Some(key) => entries.push((key, node)),
+                Some(key) => {
+                    entries.push((key, node));
+                    self.wide |= entries.len() > FIELDS;
+                }
                 None => *key = Some(node),
             },
             None => self.document.root = Some(node),

@@ -1,9 +1,9 @@
 //! Unknown fields: what the writer probably meant.
 
 use super::fields::{JobFile, OutputEntry, RequestSection, Section, SetupSection, WorkSection};
-use super::findings::error;
+use super::findings::{Finding, error};
 use super::reader::Reader;
-use super::tree::Node;
+use super::tree::{Mark, Node};
 
 /// What people call a field, and its name here.
 const OTHER_NAMES: &[(&str, &str)] = &[
@@ -83,47 +83,17 @@ pub(super) fn field(
     section: Section,
 ) -> Option<&'static str> {
     let place = format!("in {}", section.name);
-    let unknown = error(1, key.mark, format!("unknown field `{text}` {place}"))
-        .label(format!("not a field of {}", section.name))
-        .known(section.fields);
+    let unknown = |code: u16| {
+        error(code, key.mark, format!("unknown field `{text}` {place}"))
+            .label(format!("not a field of {}", section.name))
+            .known(section.fields)
+    };
     let bare = text.trim_start_matches('-').replace('-', "_").to_lowercase();
-    let numbered = |code: u16| error(code, key.mark, format!("unknown field `{text}` {place}"));
-    if ELSEWHERE.contains(&bare.as_str()) {
-        r.add(
-            numbered(5)
-                .label(format!("not a field of {}", section.name))
-                .hint("one pool here; say what the job needs: `gpu_model`, `gpu_memory`"),
-        );
-        return None;
-    }
-    if matches!(bare.as_str(), "nodes" | "hosts" | "num_nodes") {
-        r.add(
-            error(6, key.mark, "a job runs on this one host").hint("for several nodes use the slurm engine"),
-        );
-        return None;
-    }
-    if INTERACTIVE.contains(&bare.as_str()) {
-        r.add(
-            error(95, key.mark, format!("`{text}`: a job runs with nobody watching")).hint(
-                "interactive work and services are not jobs; notebooks: `papermill in.ipynb out.ipynb`",
-            ),
-        );
-        return None;
-    }
-    if bare == "login" {
-        let setup = "`setup: {conda: x}`, `setup: {shell: source ~/env.sh}`";
-        r.add(
-            error(86, key.mark, "login is gone").hint(format!("say what it was for: {setup}")).fix("setup"),
-        );
-        return None;
-    }
-    if matches!(bare.as_str(), "licenses" | "licences" | "tokens") {
-        let hint = "`at_once` limits one job; across jobs chain with `after_any`";
-        r.add(unknown.hint(hint));
-        return None;
-    }
-    if matches!(bare.as_str(), "image" | "container" | "docker") {
-        r.add(unknown.hint("start the container in `run`: `apptainer exec --nv image.sif …`"));
+    if let Some(finding) = foreign(&bare, text, key, section) {
+        let line = r.found.line(key.mark.line);
+        let whole = Mark { column: 1, width: line.chars().count() as u32 + 1, ..key.mark };
+        let alone = bare == "login" && line.trim_start().starts_with(text);
+        r.add(if alone { finding.fix_at(whole, "") } else { finding });
         return None;
     }
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == bare).map(|(_, name)| *name);
@@ -135,17 +105,11 @@ pub(super) fn field(
             _ => (1, None),
         };
         let example = example.map(|example| format!(": `{name}: {example}`")).unwrap_or_default();
-        r.add(
-            numbered(code)
-                .label(format!("not a field of {}", section.name))
-                .hint(format!("it is called `{name}`{example}"))
-                .known(section.fields)
-                .fix(*name),
-        );
+        r.add(unknown(code).hint(format!("it is called `{name}`{example}")).fix(*name));
         return Some(name);
     }
     if let Some(near) = nearest(&bare, section.fields.iter().copied()) {
-        r.add(unknown.hint(format!("did you mean `{near}`?")).fix(near));
+        r.add(unknown(1).hint(format!("did you mean `{near}`?")).fix(near));
         return Some(near);
     }
     let name = other.unwrap_or(&bare);
@@ -156,12 +120,42 @@ pub(super) fn field(
             .find(|other| other.name != section.name && other.fields.contains(&name));
     r.add(match elsewhere {
         Some(home) if home.name == "a job file" => {
-            unknown.hint(format!("`{name}` stands at the top level, not indented"))
+            unknown(1).hint(format!("`{name}` stands at the top level, not indented"))
         }
-        Some(home) => unknown.hint(format!("`{name}` belongs under `{}`", home.name)),
-        None => unknown,
+        Some(home) => unknown(1).hint(format!("`{name}` belongs under `{}`", home.name)),
+        None => unknown(1),
     });
     None
+}
+
+/// Fields that have no counterpart here, or that have one elsewhere: the finding that says so.
+fn foreign(bare: &str, text: &str, key: &Node, section: Section) -> Option<Finding> {
+    let place = format!("in {}", section.name);
+    let unknown = |code: u16| {
+        error(code, key.mark, format!("unknown field `{text}` {place}"))
+            .label(format!("not a field of {}", section.name))
+    };
+    Some(match bare {
+        bare if ELSEWHERE.contains(&bare) => {
+            unknown(5).hint("one pool here; say what the job needs: `gpu_model`, `gpu_memory`")
+        }
+        "nodes" | "hosts" | "num_nodes" => {
+            error(6, key.mark, "a job runs on this one host").hint("for several nodes use the slurm engine")
+        }
+        bare if INTERACTIVE.contains(&bare) => {
+            error(95, key.mark, format!("`{text}`: a job runs with nobody watching"))
+                .hint("interactive work and services are not jobs; notebooks: `papermill in.ipynb out.ipynb`")
+        }
+        "login" => error(86, key.mark, "login is gone")
+            .hint("say what it was for: `setup: {conda: x}`, `setup: {shell: source ~/env.sh}`"),
+        "licenses" | "licences" | "tokens" => {
+            unknown(1).hint("`at_once` limits one job; across jobs chain with `after_any`")
+        }
+        "image" | "container" | "docker" => {
+            unknown(1).hint("start the container in `run`: `apptainer exec --nv image.sif …`")
+        }
+        _ => return None,
+    })
 }
 
 /// The nearest of some words, if it is near enough to be meant.
@@ -177,13 +171,7 @@ pub(super) fn nearest<'w>(text: &str, words: impl Iterator<Item = &'w str>) -> O
 /// Edits between two short words, a swap of neighbours counting as one.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(40).collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for j in 0..=b.len() {
-        rows[0][j] = j;
-    }
+    let mut rows: Vec<Vec<usize>> = (0..=a.len()).map(|i| (i..=i + b.len()).collect()).collect();
     for i in 1..=a.len() {
         for j in 1..=b.len() {
             let cost = usize::from(a[i - 1] != b[j - 1]);

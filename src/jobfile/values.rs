@@ -218,13 +218,9 @@ fn rewritten(text: &str) -> Option<String> {
         return None;
     }
     let whole = whole as u64;
-    let mut out = String::new();
-    for (n, unit) in
-        [(whole / 86400, 'd'), (whole % 86400 / 3600, 'h'), (whole % 3600 / 60, 'm'), (whole % 60, 's')]
-    {
-        if n > 0 {
-            out.push_str(&format!("{n}{unit}"));
-        }
-    }
-    Some(out)
+    let parts =
+        [(whole / 86400, 'd'), (whole % 86400 / 3600, 'h'), (whole % 3600 / 60, 'm'), (whole % 60, 's')];
+    let parts: Vec<String> =
+        parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}")).collect();
+    Some(parts.concat())
 }

@@ -2,7 +2,7 @@
 
 use super::each::{self, Keys};
 use super::fields::{Adjust, SetupSection, StopSection};
-use super::findings::{error, warning};
+use super::findings::{Finding, error, warning};
 use super::paths::{Place, variable};
 use super::reader::{Field, Fields, Reader, alias, visible};
 use super::tree::{Kind, Mark, Node};
@@ -285,25 +285,33 @@ fn not_a_mapping(r: &mut Reader<'_, '_>, field: Field<'_>, items: &[Node]) {
 
 /// Whether a name may be set in `env`.
 fn variable_name(r: &mut Reader<'_, '_>, name: &str, key: &Node) -> bool {
+    let finding = forbidden(name, key.mark);
+    let allowed = finding.is_none();
+    if let Some(finding) = finding {
+        r.add(finding);
+    }
+    allowed
+}
+
+/// Why a name may not be set.
+pub(super) fn forbidden(name: &str, mark: Mark) -> Option<Finding> {
     let form = !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if !form {
-        r.add(
-            error(94, key.mark, format!("env: `{name}` is not a variable name"))
+        return Some(
+            error(94, mark, format!("env: `{name}` is not a variable name"))
                 .hint("letters, digits and `_`, not starting with a digit"),
         );
-    } else if matches!(name, "CUDA_VISIBLE_DEVICES" | "NVIDIA_VISIBLE_DEVICES" | "CUDA_DEVICE_ORDER") {
-        r.add(
-            error(67, key.mark, format!("Overnight sets {name} to the GPUs you were given"))
+    }
+    if matches!(name, "CUDA_VISIBLE_DEVICES" | "NVIDIA_VISIBLE_DEVICES" | "CUDA_DEVICE_ORDER") {
+        return Some(
+            error(67, mark, format!("Overnight sets {name} to the GPUs you were given"))
                 .hint("delete the line, ask for the number: `gpus: 1`"),
         );
-        return false;
-    } else if name.starts_with("OVERNIGHT_") {
-        r.add(error(94, key.mark, format!("env: {name} is set by Overnight")).hint("delete the line"));
-        return false;
     }
-    form
+    name.starts_with("OVERNIGHT_")
+        .then(|| error(94, mark, format!("env: {name} is set by Overnight")).hint("delete the line"))
 }
 
 fn stop<'t>(r: &mut Reader<'_, '_>, field: Field<'t>) -> (Stop, Option<(Field<'t>, Span)>) {

@@ -334,3 +334,74 @@ impl Cursor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn states() -> Vec<AttemptState> {
+        let now = Now::default();
+        let lease = LeaseId(1);
+        let outcome = Outcome::Succeeded;
+        vec![
+            AttemptState::Queued { since: now, prepared: false },
+            AttemptState::Queued { since: now, prepared: true },
+            AttemptState::Renting { lease },
+            AttemptState::Running { lease, started: now },
+            AttemptState::Returning { lease, started: Some(now), ended: now, end: RunEnd::LimitReached },
+            AttemptState::Releasing { lease, started: None, ended: now, outcome: outcome.clone() },
+            AttemptState::Done { lease: None, started: None, ended: None, outcome, at: now },
+        ]
+    }
+
+    fn facts() -> Vec<AttemptFact> {
+        let at = Now::default();
+        vec![
+            AttemptFact::Prepared,
+            AttemptFact::Granted { lease: LeaseId(2) },
+            AttemptFact::Started { at },
+            AttemptFact::Ended { at, end: RunEnd::Exited { code: 0 } },
+            AttemptFact::Collected { outcome: Outcome::Succeeded },
+            AttemptFact::Released { at },
+            AttemptFact::Dropped { outcome: Outcome::Succeeded, at },
+        ]
+    }
+
+    #[test]
+    fn the_life_line_is_walked_one_step_at_a_time_and_never_back() {
+        use Cursor as C;
+        let allowed = [
+            (C::Queued, "prepared", C::Queued),
+            (C::Queued, "granted", C::Renting),
+            (C::Queued, "dropped", C::Done),
+            (C::Renting, "started", C::Running),
+            (C::Renting, "ended", C::Returning),
+            (C::Running, "ended", C::Returning),
+            (C::Returning, "collected", C::Releasing),
+            (C::Releasing, "released", C::Done),
+        ];
+        for state in states() {
+            for fact in facts() {
+                let word = fact.word();
+                let expected = allowed
+                    .iter()
+                    .find(|(from, fact, _)| *from == state.cursor() && *fact == word)
+                    .map(|(_, _, to)| *to);
+                let found = state.next(fact).map(|next| next.cursor());
+                assert_eq!(found.as_ref().ok().copied(), expected, "{} and {word}", state.cursor().word());
+                if let Err(error) = found {
+                    let said = format!("an attempt that is {} cannot be {word}", state.cursor().word());
+                    assert_eq!(error.to_string(), said);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_end_before_the_start_keeps_that_nothing_was_started() {
+        let state = AttemptState::Renting { lease: LeaseId(4) };
+        let at = Now { boottime_ms: 9, ..Now::default() };
+        let ended = state.next(AttemptFact::Ended { at, end: RunEnd::LimitReached }).unwrap();
+        assert_eq!((ended.started(), ended.ended(), ended.lease()), (None, Some(at), Some(LeaseId(4))));
+    }
+}

@@ -128,7 +128,12 @@ impl Job {
 
     /// The folder's name below `jobs/`.
     pub fn folder(&self) -> String {
-        format!("{}-{}", self.id, self.spec.name)
+        Self::folder_of(self.id, &self.spec.name)
+    }
+
+    /// The folder's name of a job that is known by number and name only.
+    pub fn folder_of(id: JobId, name: &str) -> String {
+        format!("{id}-{name}")
     }
 }
 

@@ -2,13 +2,18 @@
 
 use super::step::Turn;
 use super::world::{Drained, Pool};
-use super::{Effect, StopKind};
-use crate::model::{
-    DeviceState, Event, Gpu, GpuReading, Lease, LeaseId, Now, Span, Token, Unreadable, Uuid, Verdict,
-};
+use super::{Effect, StopKind, ask, plan};
+use crate::model::{DeviceState, Event, Gpu, GpuReading, Lease, Now, Span, Token, Unreadable, Uuid, Verdict};
 
-/// A draining device is read when its lease ends and after these spans, then every last one of them.
+/// A draining device is read when its lease ends and after so many milliseconds, then every last one of them.
 const DRAIN_PROBES: [u64; 8] = [1, 2, 5, 10, 20, 50, 200, 1_000];
+
+/// A device that is out of service while a job waits is read this often.
+const WATCH_EVERY: Span = Span::secs(1);
+/// Jobs of the line that are looked at to see whether any could start.
+const WATCH_DEPTH: usize = 64;
+/// A lock is ours if it carries the token of one of this many leases that ended lately.
+const OURS_LATELY: usize = 1_000;
 
 /// Takes the list of devices that are there now.
 pub(super) fn listed(turn: &mut Turn<'_>, gpus: &[Gpu]) {
@@ -17,12 +22,25 @@ pub(super) fn listed(turn: &mut Turn<'_>, gpus: &[Gpu]) {
         .world
         .pool
         .devices()
-        .into_iter()
-        .filter(|(_, device)| device.gpu.is_none() && idle(&device.state))
+        .filter(|(_, device)| device.gpu.is_none())
         .map(|(uuid, _)| uuid.clone())
         .collect();
     for uuid in missing {
-        change(turn, uuid, DeviceState::Gone { detail: "no longer listed by the driver".to_owned() });
+        let why = "no longer listed by the driver";
+        match turn.world.pool.get(&uuid).map(|device| device.state.clone()) {
+            Some(DeviceState::Free | DeviceState::Outside { .. } | DeviceState::Unknown { .. }) => {
+                change(turn, uuid, DeviceState::Gone { detail: why.to_owned() });
+            }
+            Some(DeviceState::Held { lease }) => {
+                let why = format!("GPU {uuid} is gone: {why}");
+                turn.effect(Effect::Stop { lease, kind: StopKind::Lost { why } });
+            }
+            _ => {}
+        }
+    }
+    if turn.world.pool.devices().any(|(_, device)| device.gpu.is_some() && device.reading.is_none()) {
+        turn.effect(Effect::Probe);
+        turn.wake(turn.now.boottime_ms + 1);
     }
 }
 
@@ -41,9 +59,11 @@ pub(super) fn read(turn: &mut Turn<'_>, readings: &[GpuReading]) {
             }
             DeviceState::Draining { .. } | DeviceState::Closed { .. } => {}
             DeviceState::Quarantined(quarantine) => {
-                if Pool::judge(device, |_| false) == DeviceState::Free
-                    && is_drained(turn, &reading.uuid, quarantine.lease)
-                {
+                // It is let out by what it was put in for, and must be free in every other way.
+                let lease = quarantine.lease.and_then(|lease| turn.world.lease(lease));
+                let clean =
+                    lease.is_none_or(|lease| turn.world.pool.drained(&reading.uuid, lease) == Drained::Clean);
+                if clean && Pool::judge(device, |token| is_ours(turn, token)) == DeviceState::Free {
                     change(turn, reading.uuid.clone(), DeviceState::Free);
                 }
             }
@@ -59,15 +79,14 @@ pub(super) fn read(turn: &mut Turn<'_>, readings: &[GpuReading]) {
     }
 }
 
-/// Gives back what is proven clean, or has not been for too long; asks for the next reading otherwise.
+/// Gives back what is proven clean, or has not been for too long; asks for the next reading when it is due.
 pub(super) fn settle(turn: &mut Turn<'_>) {
     let draining: Vec<Lease> = turn.world.leases.draining().cloned().collect();
     for lease in draining {
-        match drain(turn, &lease) {
-            Drain::Over(verdict) => {
-                turn.emit(Event::LeaseReturned { lease: lease.id, verdict });
-                turn.effect(Effect::Dismiss { lease: lease.id });
-            }
+        let unproven = turn.world.leases.is_unproven(&lease, &turn.now);
+        let since = turn.world.leases.draining_since(lease.id, turn.now);
+        match drain(turn, &lease, unproven, &since) {
+            Drain::Over(verdict) => give_back(turn, &lease, unproven, verdict),
             Drain::Goes { probe, next } => {
                 if probe {
                     turn.effect(Effect::Probe);
@@ -91,47 +110,41 @@ enum Drain {
     },
 }
 
-fn drain(turn: &Turn<'_>, lease: &Lease) -> Drain {
-    let ended = lease.ended.map_or(lease.granted, |(ended, _)| ended);
-    // A lease of an earlier boot left no process behind; its proof begins with this boot.
-    let since = if ended.boot == turn.now.boot {
-        ended
-    } else {
-        Now { boot: turn.now.boot, boottime_ms: 0, wall_ms: turn.now.wall_ms }
-    };
-    let waited = turn.now.since(&since).unwrap_or(Span(0)).0;
-    let (last, next) = probes(waited);
-    let (mut details, mut open, mut unread, mut due) = (Vec::new(), false, false, false);
+fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, since: &Now) -> Drain {
+    let max = turn.world.pool.drain_max();
+    let waited = turn.now.since(since).unwrap_or(max);
+    let (last, next) = probes(waited.0);
+    let (mut details, mut open, mut due) = (Vec::new(), unproven, false);
+    if unproven {
+        details.push("a process did not answer its kill".to_owned());
+    }
     for held in &lease.held.devices {
-        match turn.world.pool.drained(&held.uuid, lease) {
-            Drained::Clean => {}
-            Drained::Gone(why) => details.push(format!("{}: {why}", held.uuid)),
-            Drained::NotYet(why) => {
-                details.push(format!("{}: {why}", held.uuid));
-                open = true;
-                let device = turn.world.pool.get(&held.uuid);
-                let read = device
-                    .and_then(|device| device.reading.as_ref())
-                    .filter(|reading| reading.at.boottime_ms >= since.boottime_ms)
-                    .and_then(|reading| reading.at.since(&since));
-                // One that nobody can read any more is not waited for.
-                unread |= read.is_none() && device.is_some_and(|device| device.gpu.is_some());
-                due |= read.is_none_or(|read| read.0 < last);
-            }
+        let (why, not_yet) = match turn.world.pool.drained(&held.uuid, lease) {
+            Drained::Clean => continue,
+            Drained::Gone(why) => (why, false),
+            Drained::NotYet(why) => (why, true),
+        };
+        let one = lease.held.devices.len() == 1;
+        details.push(if one { why } else { format!("{}: {why}", held.uuid) });
+        if not_yet {
+            open = true;
+            let reading = turn.world.pool.get(&held.uuid).and_then(|device| device.reading.as_ref());
+            let read = reading
+                .filter(|reading| reading.at.boottime_ms >= since.boottime_ms)
+                .and_then(|reading| reading.at.since(since));
+            due |= read.is_none_or(|read| read.0 < last);
         }
     }
-    let max = turn.world.pool.drain_max().0;
     if details.is_empty() {
         Drain::Over(Verdict::Clean)
-    } else if !open || (waited >= max && !unread) {
+    } else if !open || waited >= max {
         Drain::Over(Verdict::Quarantined { detail: details.join("; ") })
     } else {
-        let next = if waited < max { next.min(max) } else { next };
-        Drain::Goes { probe: due, next: since.boottime_ms + next }
+        Drain::Goes { probe: due, next: turn.now.boottime_ms + (next.min(max.0) - waited.0) }
     }
 }
 
-/// The last reading that was due by `waited`, and the next one, in milliseconds since the end.
+/// The last reading that was due by `waited`, and the next one, in milliseconds since the drain began.
 fn probes(waited: u64) -> (u64, u64) {
     let every = DRAIN_PROBES[DRAIN_PROBES.len() - 1];
     let last = DRAIN_PROBES.iter().rev().find(|at| **at <= waited).copied().unwrap_or(0);
@@ -139,19 +152,58 @@ fn probes(waited: u64) -> (u64, u64) {
     (last, DRAIN_PROBES.iter().find(|at| **at > waited).copied().unwrap_or(last + every))
 }
 
-/// Whether a device in quarantine is as clean as the lease that left it so had found it.
-fn is_drained(turn: &Turn<'_>, uuid: &Uuid, lease: Option<LeaseId>) -> bool {
-    let lease = lease.and_then(|lease| turn.world.lease(lease));
-    lease.is_none_or(|lease| !matches!(turn.world.pool.drained(uuid, lease), Drained::NotYet(_)))
+/// Closes a lease. Of its devices, those that are proven are what their last reading makes of them: free, gone, or taken
+/// by somebody else meanwhile.
+fn give_back(turn: &mut Turn<'_>, lease: &Lease, unproven: bool, verdict: Verdict) {
+    let proven: Vec<Uuid> = lease
+        .held
+        .devices
+        .iter()
+        .map(|held| &held.uuid)
+        .filter(|uuid| !unproven && !matches!(turn.world.pool.drained(uuid, lease), Drained::NotYet(_)))
+        .cloned()
+        .collect();
+    turn.emit(Event::LeaseReturned { lease: lease.id, verdict });
+    turn.effect(Effect::Dismiss { lease: lease.id });
+    for uuid in proven {
+        if let Some(device) = turn.world.pool.get(&uuid) {
+            let next = Pool::judge(device, |token| is_ours(turn, token));
+            change(turn, uuid, next);
+        }
+    }
 }
 
-/// Whether a device is in a state that readings alone decide.
-const fn idle(state: &DeviceState) -> bool {
-    matches!(state, DeviceState::Free | DeviceState::Outside { .. } | DeviceState::Unknown { .. })
+/// While a job could start, devices that are out of service are looked at again: one that is free again starts it within
+/// a second.
+pub(super) fn watch(turn: &mut Turn<'_>) {
+    let out = |state: &DeviceState| {
+        matches!(
+            state,
+            DeviceState::Outside { .. }
+                | DeviceState::Unknown { .. }
+                | DeviceState::Gone { .. }
+                | DeviceState::Quarantined(_)
+        )
+    };
+    let some_out = turn.world.pool.devices().any(|(_, device)| device.gpu.is_some() && out(&device.state));
+    if !some_out {
+        return;
+    }
+    let waits = turn
+        .world
+        .queue
+        .line()
+        .take(WATCH_DEPTH)
+        .any(|job| ask(turn.world, job).gpus > 0 && plan::gate(turn.world, job, &turn.now).is_none());
+    if waits {
+        turn.effect(Effect::Probe);
+        turn.wake(turn.now.boottime_ms + WATCH_EVERY.0);
+    }
 }
 
 fn is_ours(turn: &Turn<'_>, token: &Token) -> bool {
-    turn.world.leases.iter().chain(turn.world.ledger.iter()).any(|lease| lease.token == *token)
+    let lately = turn.world.ledger.iter().rev().take(OURS_LATELY);
+    turn.world.leases.iter().chain(lately).any(|lease| lease.token == *token)
 }
 
 fn change(turn: &mut Turn<'_>, uuid: Uuid, state: DeviceState) {

@@ -2,10 +2,9 @@
 //!
 //! Computed only when somebody asks, and for the first [`HORIZON`] jobs of the line.
 
-use super::plan::{Frame, Placement, ask, gate, length};
-use super::plan::{Reason, queued};
+use super::plan::{Ask, Frame, Placement, Reason, ask, gate, length, queued};
 use super::world::World;
-use crate::model::{Job, JobId, Now, Span};
+use crate::model::{Cursor, Job, JobId, Now, Span};
 use std::collections::HashMap;
 
 /// Jobs of the line that a forecast reaches.
@@ -27,12 +26,13 @@ pub struct Forecast {
 /// Forecasts by job.
 pub type Forecasts = HashMap<JobId, Forecast>;
 
-/// Forecasts the line, and the ends of what runs.
+/// Forecasts the line, and the ends of what runs: once as it is expected, once as it is if everybody uses all of their
+/// limit.
 pub fn forecast(world: &World, now: &Now) -> Forecasts {
-    let expected = |job: &Job| world.people.predicted(job).or_else(|| length(job));
+    let limit = |job: &Job| job.spec.request.limit.span();
+    let expected = |job: &Job| world.people.predicted(job).or_else(|| limit(job));
     let by_limit = simulate(world, now, &length);
-    let by_prediction =
-        if world.people.is_empty() { by_limit.clone() } else { simulate(world, now, &expected) };
+    let by_prediction = simulate(world, now, &expected);
     let wall = |boottime: u64| now.wall_ms + (boottime as i64 - now.boottime_ms as i64);
     let mut out = Forecasts::new();
     for (job, (start, end)) in by_prediction {
@@ -54,35 +54,41 @@ type Times = HashMap<JobId, (Option<u64>, Option<u64>)>;
 fn simulate(world: &World, now: &Now, expected: &dyn Fn(&Job) -> Option<Span>) -> Times {
     let mut times = Times::new();
     for lease in world.leases.held() {
-        let end = world.queue.get(lease.job).and_then(expected).map(|length| {
-            let end = lease.granted.boottime_ms + length.0;
-            // One that has outlived its prediction is expected to need as long again.
-            if end > now.boottime_ms { end } else { now.boottime_ms + length.0.max(1_000) }
-        });
+        let end =
+            world.queue.get(lease.job).and_then(expected).map(|length| match now.since(&lease.granted) {
+                // One that has outlived what was expected of it is expected to need as long again.
+                Some(held) if held >= length => now.boottime_ms + length.0.max(1_000),
+                Some(held) => now.boottime_ms + (length.0 - held.0),
+                None => now.boottime_ms,
+            });
         times.insert(lease.job, (None, end));
     }
     let held_until = times.clone();
     let mut frame =
         Frame::new(world, now).hypothetical(&|job| held_until.get(&job).and_then(|(_, end)| *end));
-    let mut pending: Vec<&Job> = world.queue.line().take(HORIZON).collect();
+    let mut pending: Vec<(&Job, Ask)> =
+        world.queue.line().take(HORIZON).map(|job| (job, ask(world, job))).collect();
     for _ in 0..MOMENTS {
+        let least_gpus = pending.iter().map(|(_, ask)| ask.gpus).min().unwrap_or_default();
         let mut next_ready: Option<u64> = None;
-        pending.retain(|job| {
+        pending.retain(|(job, ask)| {
             let Some(ready) = ready_at(world, job, now, &times) else { return true };
             if ready > frame.at() {
                 next_ready = Some(next_ready.map_or(ready, |next| next.min(ready)));
                 return true;
             }
-            let ask = ask(world, job);
-            match frame.place(job, &ask, expected(job)) {
+            if frame.exhausted(least_gpus) {
+                return true;
+            }
+            match frame.place(job, ask, expected(job)) {
                 Placement::Fits(devices) => {
                     let end = expected(job).map(|length| frame.at() + length.0);
-                    frame.occupy(job.id, &devices, &ask, end);
+                    frame.occupy(job.id, &devices, ask, end);
                     times.insert(job.id, (Some(frame.at()), end));
                     false
                 }
                 Placement::Short(_) => {
-                    frame.reserve(job, &ask);
+                    frame.reserve(job, ask);
                     true
                 }
                 Placement::Stale { .. } | Placement::BehindHead { .. } => true,
@@ -94,7 +100,6 @@ fn simulate(world: &World, now: &Now, expected: &dyn Fn(&Job) -> Option<Span>) -
             _ => break,
         }
     }
-    times.retain(|job, _| world.queue.get(*job).is_some());
     times
 }
 
@@ -109,9 +114,13 @@ fn ready_at(world: &World, job: &Job, now: &Now, times: &Times) -> Option<u64> {
             let mut ready =
                 job.spec.request.start_after_ms.map_or(now.boottime_ms, boottime).max(now.boottime_ms);
             for dependency in &job.after {
-                let on = dependency.job?;
-                if world.queue.outcome_of(on).is_none() {
-                    ready = ready.max(times.get(&on)?.1?);
+                let Some(on) = world.queue.get(dependency.job?) else { continue };
+                match on.state() {
+                    Cursor::Queued | Cursor::Renting | Cursor::Running => {
+                        ready = ready.max(times.get(&on.id)?.1?);
+                    }
+                    // Its run has ended: the rest takes a moment.
+                    Cursor::Returning | Cursor::Releasing | Cursor::Done => {}
                 }
             }
             Some(ready)

@@ -130,8 +130,12 @@ pub enum EngineReport {
         lease: LeaseId,
         /// Its last durable sign of life, if its journal could be read.
         heartbeat: Option<Now>,
-        /// When the last process of its tree was seen to be gone, if there was one.
+        /// When what was left of its tree was ended, if anybody saw that.
         at: Option<Now>,
+        /// All of it is gone; `false`: some process did not answer its kill.
+        gone: bool,
+        /// The engine collects the output itself and will report it.
+        collecting: bool,
         /// Why, in words.
         why: String,
     },

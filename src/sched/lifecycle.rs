@@ -4,11 +4,16 @@ use super::step::{Turn, needs_directory, needs_preparation, sources};
 use super::world::World;
 use super::{Effect, Prepare, StopKind, plan};
 use crate::model::{
-    AttemptNo, AttemptState, Cursor, Event, Failure, Job, JobId, LeaseId, Now, Outcome, RetryOn, TaskIx,
+    Attempt, AttemptNo, AttemptState, Cursor, DataFrom, Event, Failure, Job, JobId, LeaseId, Now, Outcome,
+    RetryOn, TaskIx,
 };
 
-/// A task that never began this often is given up: the pool will not do better.
-const NEVER_BEGAN_MAX: usize = 10;
+/// After a start, so many of the newest leases are dismissed again.
+const DISMISS_AGAIN: usize = 256;
+/// After a start, the receipts of jobs that were done this long before the newest are written again.
+const RECEIPTS_AGAIN_MS: i64 = 60_000;
+/// An attempt of which no process was ever started is made again this often, whatever the job says about retries.
+const NEVER_RAN_MAX: usize = 5;
 
 /// An attempt's directory is ready, or never will be.
 pub(super) fn prepared(
@@ -18,7 +23,7 @@ pub(super) fn prepared(
     attempt: AttemptNo,
     result: Result<(), String>,
 ) {
-    turn.world.queue.preparing.remove(&(job, task, attempt));
+    turn.world.queue.end_preparing(job, task, attempt);
     let waits = turn.world.queue.get(job).and_then(|row| row.task(task)).is_some_and(|row| {
         row.current().number == attempt
             && matches!(row.current().state, AttemptState::Queued { prepared: false, .. })
@@ -80,9 +85,9 @@ pub(super) fn settle(turn: &mut Turn<'_>) {
         }
     }
     let unprepared: Vec<Prepare> =
-        turn.world.queue.unprepared().filter_map(|job| preparation(turn.world, job, &turn.now)).collect();
+        turn.world.queue.unprepared().filter_map(|job| preparation(turn.world, job)).collect();
     for prepare in unprepared {
-        turn.world.queue.preparing.insert((prepare.job, prepare.task, prepare.attempt));
+        turn.world.queue.begin_preparing(prepare.job, prepare.task, prepare.attempt);
         turn.effect(Effect::Prepare(Box::new(prepare)));
     }
 }
@@ -105,24 +110,26 @@ pub(super) fn unfinished(world: &World) -> Vec<Effect> {
         }
         effects.push(Effect::WriteAnswer { job: job.id, submission: job.submission });
     }
+    // A supervisor whose devices are back may not have been told, and a receipt may not have been written.
+    let dismissed = world.ledger.iter().rev().take(DISMISS_AGAIN).filter(|lease| lease.returned.is_some());
+    effects.extend(dismissed.map(|lease| Effect::Dismiss { lease: lease.id }));
+    let done_at = |job: &Job| job.done.as_ref().map_or(i64::MIN, |(at, _)| at.wall_ms);
+    let newest = world.queue.history().map(done_at).max().unwrap_or_default();
+    let lately = world.queue.history().filter(|job| newest.saturating_sub(done_at(job)) <= RECEIPTS_AGAIN_MS);
+    effects.extend(lately.map(|job| Effect::WriteReceipt { job: job.id }));
     effects
 }
 
 /// What an attempt needs before a grant, if nothing else holds it up and it is not under way.
-fn preparation(world: &World, job: &Job, now: &Now) -> Option<Prepare> {
+fn preparation(world: &World, job: &Job) -> Option<Prepare> {
     let (task, attempt) = plan::queued(job)?;
-    if world.queue.preparing.contains(&(job.id, task, attempt)) || job.cancel.is_some() {
+    if job.cancel.is_some() {
         return None;
     }
     // A copy of the code is taken at once; data of earlier jobs can be looked at only when they are done.
-    let by_job = sources(world, job);
-    let waits_for_data = job.spec.data.len() != by_job.iter().filter(|source| source.is_none()).count();
-    if (waits_for_data || !needs_directory(job))
-        && matches!(
-            plan::gate(world, job, now),
-            Some(plan::Reason::After { .. } | plan::Reason::NoSuchJob { .. })
-        )
-    {
+    let by_job = sources(job);
+    let has_sources = job.spec.data.iter().any(|item| matches!(item.from, DataFrom::Job { .. }));
+    if (has_sources || !needs_directory(job)) && plan::waits_for(world, job).is_some() {
         return None;
     }
     let sources = job
@@ -169,7 +176,7 @@ pub(super) fn finish(turn: &mut Turn<'_>, job: JobId) {
             let needs =
                 row.after.iter().any(|dependency| dependency.job == Some(job) && dependency.must_succeed);
             if let (true, Some((task, attempt))) = (needs, plan::queued(row)) {
-                let why = format!("after #{job} {}", short(&outcome));
+                let why = never_after(job, &outcome);
                 let outcome = Outcome::NeverStarted { why };
                 turn.emit(Event::AttemptDropped { job: waiting, task, attempt, outcome });
                 ended.push(waiting);
@@ -188,32 +195,30 @@ fn job_outcome(job: &Job) -> Outcome {
         .unwrap_or(Outcome::Succeeded)
 }
 
-/// Whether a task whose attempt is done is tried again. One that the pool lost before it began, for instance because
-/// another scheduler was faster, is nobody's retry.
+/// Whether a task whose attempt is done is tried again. An attempt of which nothing ran, through the pool's fault, is not
+/// one that the job's own count is about.
 fn retries(job: &Job, task: TaskIx) -> bool {
     let Some(row) = job.task(task) else { return false };
     let retry = &job.spec.request.retry;
-    let began = row.attempts.iter().filter(|attempt| !never_began(&attempt.state)).count();
-    let Some(outcome) = row.current().state.outcome() else { return false };
     if job.cancel.is_some() {
         return false;
     }
-    if never_began(&row.current().state) {
-        return row.attempts.len() - began <= NEVER_BEGAN_MAX;
+    let never_ran = |attempt: &Attempt| {
+        attempt.state.started().is_none() && matches!(attempt.state.outcome(), Some(Outcome::Lost { .. }))
+    };
+    let empty = row.attempts.iter().filter(|attempt| never_ran(attempt)).count();
+    if never_ran(row.current()) {
+        return empty <= NEVER_RAN_MAX;
     }
-    if began as u64 > u64::from(retry.times) {
+    if row.attempts.len() - empty > retry.times as usize {
         return false;
     }
+    let Some(outcome) = row.current().state.outcome() else { return false };
     retry.when.iter().any(|when| match (when, outcome) {
         (RetryOn::Lost, Outcome::Lost { .. }) | (RetryOn::Limit, Outcome::LimitReached) => true,
         (RetryOn::Code(wanted), Outcome::Failed(Failure::Code(code))) => wanted == code,
         _ => false,
     })
-}
-
-/// Whether the pool lost an attempt whose work had not begun.
-const fn never_began(state: &AttemptState) -> bool {
-    matches!(state.outcome(), Some(Outcome::Lost { .. })) && state.started().is_none()
 }
 
 fn running_lease(job: &Job) -> Option<LeaseId> {
@@ -230,6 +235,11 @@ fn stop_kind(cancel: &crate::model::CancelRequest) -> StopKind {
     } else {
         StopKind::Cancel { by: cancel.by.clone() }
     }
+}
+
+/// Why a job that waits for one that came to this never starts.
+pub(super) fn never_after(job: JobId, outcome: &Outcome) -> String {
+    format!("after #{job} {}", short(outcome))
 }
 
 const fn short(outcome: &Outcome) -> &'static str {

@@ -60,7 +60,8 @@ pub fn table<'l>(leases: impl Iterator<Item = &'l Lease>, now: &Now, cut: &Cut<'
     if let Some((gpu, core)) = cut.rates {
         for row in &mut rows {
             let hours = |ms: u64| ms as f64 / 3_600_000.0;
-            row.cost = Some(hours(row.gpu_ms - row.waived_gpu_ms) * gpu + hours(row.core_ms) * core);
+            row.cost =
+                Some(hours(row.gpu_ms.saturating_sub(row.waived_gpu_ms)) * gpu + hours(row.core_ms) * core);
         }
     }
     MeterTable { since: cut.since, until: cut.until.unwrap_or(now.wall_ms), by: cut.by, rows, held_now }
@@ -138,7 +139,7 @@ pub fn check<'l>(
     // By device and boot: from, to, lease.
     let mut spans: BTreeMap<_, Vec<(u64, u64, u64)>> = BTreeMap::new();
     for lease in leases {
-        let end = lease.ended.map_or(now.boottime_ms, |(ended, _)| ended.boottime_ms);
+        let end = lease.granted.boottime_ms + lease.held_for(now).map_or(0, |held| held.0);
         for device in &lease.held.devices {
             let boot = lease.granted.boot.0;
             spans.entry((device.uuid.0.as_str(), boot)).or_default().push((
@@ -157,4 +158,99 @@ pub fn check<'l>(
         }
     }
     wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bytes, EndedBy, Held, JobId, LeaseDevice, LeaseId, Owner, Span, Token, Uuid};
+
+    const DAY: i64 = 86_400_000;
+
+    fn day_of(at: i64) -> (String, i64) {
+        (format!("day {}", at.div_euclid(DAY)), (at.div_euclid(DAY) + 1) * DAY)
+    }
+
+    fn lease(id: u64, wall_ms: i64, held: u64, gpus: usize) -> Lease {
+        let granted = Now { boottime_ms: 1_000_000 * id, wall_ms, ..Now::default() };
+        Lease {
+            id: LeaseId(id),
+            job: JobId(id),
+            job_name: "a".to_owned(),
+            owner: Owner { uid: 1, name: "ana".to_owned() },
+            project: None,
+            attempts: Vec::new(),
+            held: Held {
+                devices: (0..gpus)
+                    .map(|n| LeaseDevice { uuid: Uuid(format!("GPU-{n}")), baseline: Bytes(0) })
+                    .collect(),
+                cores: 3,
+                memory: Bytes(0),
+            },
+            token: Token(String::new()),
+            granted,
+            heartbeat: granted,
+            ended: Some((granted.plus(Span(held)), EndedBy::Proven)),
+            waived: false,
+            suspended_ms: 0,
+            returned: None,
+        }
+    }
+
+    fn rows(leases: &[Lease], by: MeterBy) -> Vec<(String, u64, u64, u64)> {
+        let cut = Cut { by, since: None, until: None, day_of: &day_of, rates: None };
+        let table = table(leases.iter(), &Now::default(), &cut);
+        table.rows.into_iter().map(|row| (row.key, row.gpu_ms, row.core_ms, row.waived_gpu_ms)).collect()
+    }
+
+    #[test]
+    fn a_run_over_midnight_is_split_at_midnight_and_the_days_sum_exactly() {
+        let leases = [lease(1, DAY - 1_001, 2 * DAY as u64, 2)];
+        let days = rows(&leases, MeterBy::Day);
+        let gpu: Vec<u64> = days.iter().map(|(_, gpu, ..)| *gpu).collect();
+        assert_eq!(gpu, [2_002, 2 * DAY as u64, 2 * (DAY as u64 - 1_001)]);
+        assert_eq!(gpu.iter().sum::<u64>(), leases[0].gpu_ms(&Now::default()));
+        assert_eq!(days[0].0, "day 0");
+    }
+
+    #[test]
+    fn what_is_waived_is_counted_and_what_was_suspended_is_at_the_end() {
+        let mut lost = lease(1, 0, 1_000, 2);
+        lost.waived = true;
+        let mut slept = lease(2, DAY - 100, 1_000, 1);
+        slept.suspended_ms = 950;
+        let users = rows(&[lost, slept.clone()], MeterBy::User);
+        assert_eq!(users, [("ana".to_owned(), 3_000, 6_000, 2_000 + 950)]);
+        let days = rows(&[slept], MeterBy::Day);
+        assert_eq!(days.iter().map(|day| day.3).collect::<Vec<_>>(), [50, 900]);
+    }
+
+    #[test]
+    fn rates_bill_what_is_not_waived() {
+        let mut leases = vec![lease(1, 0, 3_600_000, 2), lease(2, 0, 3_600_000, 2)];
+        leases[1].waived = true;
+        let cut =
+            Cut { by: MeterBy::Project, since: None, until: None, day_of: &day_of, rates: Some((2.0, 0.5)) };
+        let table = table(leases.iter(), &Now::default(), &cut);
+        assert_eq!(table.rows[0].cost, Some(2.0 * 2.0 + 6.0 * 0.5));
+        assert_eq!(table.rows[0].key, "-");
+    }
+
+    #[test]
+    fn an_open_lease_of_an_earlier_boot_is_not_billed_on() {
+        let mut open = lease(1, 0, 0, 1);
+        open.ended = None;
+        let later = Now { boot: crate::model::BootId(9), boottime_ms: 9_000_000, wall_ms: 50 };
+        let cut = Cut { by: MeterBy::User, since: None, until: None, day_of: &day_of, rates: None };
+        assert!(table([&open].into_iter(), &later, &cut).rows.is_empty());
+        assert_eq!(check([&open].into_iter(), &later, &day_of), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_check_finds_two_leases_on_one_device() {
+        let first = lease(1, 0, 3_000_000, 1);
+        let second = lease(2, 0, 10, 1);
+        let wrong = check([&first, &second].into_iter(), &Now::default(), &day_of);
+        assert_eq!(wrong, ["GPU-0: leases 1 and 2 overlap"]);
+    }
 }

@@ -1,6 +1,6 @@
 //! What the engine saw. Reports may be late, repeated or out of order; each fact is taken once.
 
-use super::step::{Turn, launch};
+use super::step::Turn;
 use super::{Effect, EngineReport, lifecycle};
 use crate::model::{
     AttemptNo, Bytes, Collected, Cursor, EndedBy, Event, Failure, JobId, LeaseId, Now, Outcome, RunEnd,
@@ -22,15 +22,32 @@ pub(super) fn report(turn: &mut Turn<'_>, report: EngineReport) {
     match report {
         EngineReport::Started { lease, task, attempt, at } => started(turn, lease, (task, attempt), at),
         EngineReport::Heartbeat { lease, at } => turn.world.heartbeat(lease, at),
-        EngineReport::Ended { lease, at, end, by, peak_memory, suspended_ms, notes, .. } => {
-            ended(turn, lease, End { at, how: end, by, peak_memory, suspended_ms, notes });
+        EngineReport::Ended { lease, task, attempt, at, end, by, peak_memory, suspended_ms, notes } => {
+            if by == EndedBy::Proven && turn.world.lease(lease).is_some_and(|lease| lease.ended.is_some()) {
+                // The last process went after all.
+                turn.world.leases.prove(lease);
+            }
+            if runs(turn, lease, (task, attempt)) {
+                ended(turn, lease, End { at, how: end, by, peak_memory, suspended_ms, notes });
+            }
         }
         EngineReport::Collected { lease, task, attempt, result } => {
             collected(turn, lease, (task, attempt), result);
         }
-        EngineReport::Missing { lease, heartbeat, at, why } => missing(turn, lease, heartbeat, at, why),
+        EngineReport::Missing { lease, heartbeat, at, gone, collecting, why } => {
+            missing(turn, lease, Missing { heartbeat, at, gone, collecting, why });
+        }
         EngineReport::NotLaunched { lease, at, why } => not_launched(turn, lease, at, why),
     }
+}
+
+/// A supervisor that is gone without a word.
+struct Missing {
+    heartbeat: Option<Now>,
+    at: Option<Now>,
+    gone: bool,
+    collecting: bool,
+    why: String,
 }
 
 fn lost(at: Now, by: EndedBy, why: String) -> End {
@@ -38,9 +55,28 @@ fn lost(at: Now, by: EndedBy, why: String) -> End {
 }
 
 fn started(turn: &mut Turn<'_>, lease: LeaseId, (task, attempt): (TaskIx, AttemptNo), at: Now) {
-    if let Some(job) = live_job(turn, lease, &[Cursor::Renting]) {
-        turn.emit(Event::AttemptStarted { lease, job, task, attempt, started: at });
+    if let Some(job) = live_job(turn, lease, &[Cursor::Renting])
+        && runs(turn, lease, (task, attempt))
+    {
+        let started = within(turn, lease, at).map_or(turn.now, |(at, _)| at);
+        turn.emit(Event::AttemptStarted { lease, job, task, attempt, started });
     }
+}
+
+/// Whether that is the attempt that a lease runs now.
+fn runs(turn: &Turn<'_>, lease: LeaseId, attempt: (TaskIx, AttemptNo)) -> bool {
+    turn.world.leases.get(lease).is_some_and(|lease| lease.attempts.last() == Some(&attempt))
+}
+
+/// A moment brought into what the lease can have held, whatever a clock said: not before the grant, not after now. One of
+/// another boot says nothing about it: the last sign of life does.
+fn within(turn: &Turn<'_>, lease: LeaseId, at: Now) -> Option<(Now, bool)> {
+    let lease = turn.world.leases.get(lease)?;
+    let told = at.boot == lease.granted.boot;
+    let at = if told { at } else { lease.heartbeat };
+    let at = if at.boottime_ms < lease.granted.boottime_ms { lease.granted } else { at };
+    let future = at.boot == turn.now.boot && at.boottime_ms > turn.now.boottime_ms;
+    Some((if future { turn.now } else { at }, told))
 }
 
 /// The run is over: the lease ends with it, and its devices drain at once.
@@ -48,12 +84,8 @@ fn ended(turn: &mut Turn<'_>, lease: LeaseId, end: End) {
     let Some(job) = live_job(turn, lease, &[Cursor::Renting, Cursor::Running]) else { return };
     let Some(record) = turn.world.leases.get(lease) else { return };
     let Some((task, attempt)) = record.attempts.last().copied() else { return };
-    // An end cannot be before the grant, whatever a clock said.
-    let at = if end.at.since(&record.granted).is_some() && end.at.boottime_ms >= record.granted.boottime_ms {
-        end.at
-    } else {
-        record.granted
-    };
+    let Some((at, told)) = within(turn, lease, end.at) else { return };
+    let by = if told { end.by } else { EndedBy::Estimated };
     let is_lost = matches!(end.how, RunEnd::Lost { .. });
     turn.emit(Event::AttemptEnded {
         lease,
@@ -66,52 +98,41 @@ fn ended(turn: &mut Turn<'_>, lease: LeaseId, end: End) {
         mean_utilisation: turn.world.pool.mean_utilisation(lease),
         notes: end.notes,
     });
-    turn.emit(Event::LeaseEnded {
-        lease,
-        ended: at,
-        by: end.by,
-        waived: is_lost,
-        suspended_ms: end.suspended_ms,
-    });
+    turn.emit(Event::LeaseEnded { lease, ended: at, by, waived: is_lost, suspended_ms: end.suspended_ms });
 }
 
-/// No supervisor took it on: nothing ran, so nothing comes back.
+/// Nothing ran, so there is nothing to collect.
 fn not_launched(turn: &mut Turn<'_>, lease: LeaseId, at: Now, why: String) {
-    ended(turn, lease, lost(at, EndedBy::Proven, why));
-    if let Some(attempt) = turn.world.lease(lease).and_then(|lease| lease.attempts.last().copied()) {
-        collected(turn, lease, attempt, Ok(Collected::default()));
-    }
+    let Some(job) = live_job(turn, lease, &[Cursor::Renting]) else { return };
+    let Some((task, attempt)) = turn.world.leases.get(lease).and_then(|lease| lease.attempts.last().copied())
+    else {
+        return;
+    };
+    ended(turn, lease, lost(at, EndedBy::Proven, why.clone()));
+    let outcome = Outcome::Lost { why };
+    let (outputs, notes) = (Vec::new(), Vec::new());
+    turn.emit(Event::AttemptReturned { job, task, attempt, outputs, outcome, notes });
+    lifecycle::release(turn, job, task, attempt, lease);
 }
 
-/// The supervisor is gone without a word. What never started is launched again under the same token; the rest is lost.
-fn missing(turn: &mut Turn<'_>, lease: LeaseId, heartbeat: Option<Now>, at: Option<Now>, why: String) {
-    if live_job(turn, lease, &[Cursor::Renting, Cursor::Running]).is_none() {
-        if live_job(turn, lease, &[Cursor::Returning]).is_some() {
-            turn.effect(Effect::Collect { lease });
+/// The supervisor is gone without a word: its run is lost, and never taken up again.
+fn missing(turn: &mut Turn<'_>, lease: LeaseId, missing: Missing) {
+    let Missing { heartbeat, at, gone, collecting, why } = missing;
+    if live_job(turn, lease, &[Cursor::Renting, Cursor::Running]).is_some() {
+        if let Some(seen) = heartbeat {
+            turn.world.heartbeat(lease, seen);
         }
-        return;
+        let Some(record) = turn.world.leases.get(lease) else { return };
+        let end = match at {
+            Some(at) if gone => lost(at, EndedBy::Proven, why),
+            Some(at) => lost(at, EndedBy::AfterKill, why),
+            None => lost(record.heartbeat, EndedBy::Estimated, why),
+        };
+        ended(turn, lease, end);
     }
-    let Some(record) = turn.world.leases.get(lease).cloned() else { return };
-    let never_launched = heartbeat.is_none() && at.is_none() && record.granted.boot == turn.now.boot;
-    if never_launched && turn.world.leases.relaunch(lease) {
-        if let Some(launch) = launch(turn.world, lease) {
-            turn.effect(Effect::Launch(Box::new(launch)));
-        }
-        return;
+    if !collecting && live_job(turn, lease, &[Cursor::Returning]).is_some() {
+        turn.effect(Effect::Collect { lease });
     }
-    let last_seen = heartbeat.map_or(record.heartbeat, |seen| {
-        if seen.boot == record.heartbeat.boot && seen.boottime_ms < record.heartbeat.boottime_ms {
-            record.heartbeat
-        } else {
-            seen
-        }
-    });
-    let end = match at {
-        Some(at) => lost(at, EndedBy::Proven, why),
-        None => lost(last_seen, EndedBy::Estimated, why),
-    };
-    ended(turn, lease, end);
-    turn.effect(Effect::Collect { lease });
 }
 
 fn collected(

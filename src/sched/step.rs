@@ -3,8 +3,11 @@
 use super::world::{ApplyError, World};
 use super::{Effect, Input, Launch, LaunchDevice, lifecycle, plan};
 use super::{commands, devices, reports};
-use crate::model::{DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, SubmissionId, Token};
+use crate::model::{DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, Span, SubmissionId, Token};
 use crate::protocol::Reply;
+
+/// A probe that has brought no reading for this long is asked for again.
+const PROBE_AGAIN: Span = Span(250);
 
 /// What a turn is given besides its inputs.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +30,8 @@ pub struct Decision {
     pub replies: Vec<(u64, Reply)>,
     /// The next turn is due then even if nothing happens.
     pub wake: Option<Wake>,
+    /// A bug was found in the core. What was decided before and after it stands; nothing is granted any more.
+    pub bug: Option<ApplyError>,
 }
 
 /// When time alone makes a turn due.
@@ -42,7 +47,6 @@ pub(super) struct Turn<'w> {
     pub(super) now: Now,
     seed: u128,
     decision: Decision,
-    error: Option<ApplyError>,
 }
 
 impl Turn<'_> {
@@ -51,7 +55,10 @@ impl Turn<'_> {
         let record = EventRecord { seq: self.world.counters.seq + 1, at: self.now, event };
         match self.world.apply(&record) {
             Ok(()) => self.decision.events.push(record),
-            Err(error) => self.error = Some(error),
+            Err(bug) => {
+                self.world.broken = true;
+                self.decision.bug.get_or_insert(bug);
+            }
         }
     }
 
@@ -78,24 +85,24 @@ impl Turn<'_> {
     }
 }
 
-/// One turn. `Err` is a bug in the core: the shell logs it, freezes starts, and leaves running jobs alone.
-pub fn step(world: &mut World, inputs: Vec<Input>, moment: Moment) -> Result<Decision, ApplyError> {
+/// One turn.
+pub fn step(world: &mut World, inputs: Vec<Input>, moment: Moment) -> Decision {
     world.counters.revision = world.counters.revision.next();
-    let mut turn =
-        Turn { world, now: moment.now, seed: moment.seed, decision: Decision::default(), error: None };
+    let mut turn = Turn { world, now: moment.now, seed: moment.seed, decision: Decision::default() };
     for input in inputs {
         take(&mut turn, input);
     }
     devices::settle(&mut turn);
     lifecycle::settle(&mut turn);
     start(&mut turn);
-    let Turn { decision, error, world, .. } = turn;
+    devices::watch(&mut turn);
+    let Turn { decision, world, .. } = turn;
     if cfg!(debug_assertions)
         && let Err(broken) = world.check()
     {
         panic!("an invariant is broken: {broken}");
     }
-    error.map_or(Ok(decision), Err)
+    decision
 }
 
 /// What has to be done again after a start: effects of durable events that may not have been carried out.
@@ -120,6 +127,9 @@ fn take(turn: &mut Turn<'_>, input: Input) {
 
 /// Grants what the plan starts.
 fn start(turn: &mut Turn<'_>) {
+    if turn.world.broken {
+        return;
+    }
     let plan = plan::plan(turn.world, &turn.now);
     for start in plan.starts {
         let lease = turn.world.counters.lease.next();
@@ -138,6 +148,7 @@ fn start(turn: &mut Turn<'_>) {
     }
     if plan.probe {
         turn.effect(Effect::Probe);
+        turn.wake(turn.now.boottime_ms + PROBE_AGAIN.0);
     }
     if let Some(at) = plan.wake_at {
         turn.wake(at);
@@ -167,7 +178,7 @@ pub(super) fn launch(world: &World, id: LeaseId) -> Option<Launch> {
             .collect(),
         cores: lease.held.cores,
         memory: lease.held.memory,
-        sources: sources(world, job),
+        sources: sources(job),
         granted: lease.granted,
         limit: job.spec.request.limit.span(),
         finish_by_ms: job.spec.request.finish_by_ms,
@@ -175,8 +186,9 @@ pub(super) fn launch(world: &World, id: LeaseId) -> Option<Launch> {
     })
 }
 
-/// The folders that a job's `job:` sources mean, in the order of its data.
-pub(super) fn sources(world: &World, job: &Job) -> Vec<Option<String>> {
+/// The folders that a job's `job:` sources mean, in the order of its data. An earlier job that is done and forgotten
+/// still has its folder.
+pub(super) fn sources(job: &Job) -> Vec<Option<String>> {
     job.spec
         .data
         .iter()
@@ -184,7 +196,7 @@ pub(super) fn sources(world: &World, job: &Job) -> Vec<Option<String>> {
             DataFrom::Path(_) => None,
             DataFrom::Job { job: name, .. } => {
                 let on = job.after.iter().find(|dependency| dependency.name == *name)?.job?;
-                world.queue.get(on).map(Job::folder)
+                Some(Job::folder_of(on, name))
             }
         })
         .collect()
@@ -192,13 +204,16 @@ pub(super) fn sources(world: &World, job: &Job) -> Vec<Option<String>> {
 
 /// Whether a work directory is made for each attempt before the grant: the code is copied.
 pub(super) fn needs_directory(job: &Job) -> bool {
-    job.spec.work.dir.is_some() && matches!(job.spec.work.code, crate::model::Code::Snapshot { .. })
+    copies_code(&job.spec)
+}
+
+const fn copies_code(spec: &crate::model::JobSpec) -> bool {
+    spec.work.dir.is_some() && matches!(spec.work.code, crate::model::Code::Snapshot { .. })
 }
 
 /// Whether something has to be ready before an attempt can be granted anything.
 pub(super) fn needs_preparation(spec: &crate::model::JobSpec) -> bool {
-    (spec.work.dir.is_some() && matches!(spec.work.code, crate::model::Code::Snapshot { .. }))
-        || spec.data.iter().any(|item| matches!(item.from, DataFrom::Job { .. }))
+    copies_code(spec) || spec.data.iter().any(|item| matches!(item.from, DataFrom::Job { .. }))
 }
 
 /// 128 bits that nobody can guess and that no other lease has.

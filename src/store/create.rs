@@ -8,7 +8,7 @@ use super::open::PRODUCT;
 use super::records::RECORD_VERSION;
 use super::tables::{self, DEVICES, DROPS, EVENTS, INDEX, JOBS, LEASES, META, SUBMISSIONS, database};
 use redb::{Builder, Durability};
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, Timespec};
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -74,20 +74,41 @@ fn open_and_lock(path: &Path, flags: OFlags) -> Result<Option<Arc<File>>, StoreE
             let detail = "it is not a regular file".to_owned();
             return Err(StoreError::NotOurs { path: path.to_owned(), detail });
         }
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Owned { path: path.to_owned() }),
-            Err(TryLockError::Error(source)) => return Err(io("lock", path)(source)),
-        }
+        lock(&file, path)?;
         // It may have been renamed or replaced between the open and the lock.
-        match std::fs::symlink_metadata(path) {
-            Ok(now) if (now.dev(), now.ino()) == (meta.dev(), meta.ino()) => return Ok(Some(Arc::new(file))),
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(source) => return Err(io("look at", path)(source)),
+        if is_at(&file, path)? {
+            return Ok(Some(Arc::new(file)));
         }
     }
     Err(StoreError::Owned { path: path.to_owned() })
+}
+
+/// Takes the lock, or says that another scheduler has it.
+///
+/// A scheduler that was just killed may leave its lock to a process that it was starting, for as long as that takes to
+/// execute its program. So a held lock is asked for again for a tenth of a second.
+fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
+    let moment = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    for _ in 0..10 {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(source)) => return Err(io("lock", path)(source)),
+        }
+        // Nothing tells when a lock is let go.
+        let _ = rustix::event::poll(&mut [], Some(&moment));
+    }
+    Err(StoreError::Owned { path: path.to_owned() })
+}
+
+/// Whether the open file is the one of that name.
+pub(super) fn is_at(file: &File, path: &Path) -> Result<bool, StoreError> {
+    let ours = file.metadata().map_err(io("look at", path))?;
+    match std::fs::symlink_metadata(path) {
+        Ok(now) => Ok((now.dev(), now.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(io("look at", path)(source)),
+    }
 }
 
 /// Makes an empty store beside its place, and puts it there only once it is whole: a crash leaves none or all of it.
@@ -112,6 +133,8 @@ fn create(path: &Path, identity: &Identity) -> Result<Option<Arc<File>>, StoreEr
         Err(errno) => return Err(io("rename", &new)(errno.into())),
     }
     sync_dir(dir)?;
+    // The directory may be new too. Where its parent cannot be opened it was there before us.
+    drop(dir.parent().map(sync_dir));
     Ok(Some(file))
 }
 

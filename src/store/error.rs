@@ -128,6 +128,12 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
     },
+    /// The file was removed or replaced under the running scheduler.
+    #[error("{path} was removed or replaced while in use; put it back, or stop the scheduler")]
+    Removed {
+        /// The store.
+        path: PathBuf,
+    },
     /// The store's thread has ended.
     #[error("{path} is closed")]
     Closed {

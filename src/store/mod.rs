@@ -34,7 +34,7 @@ pub use tables::Batch;
 use backend::FileStorage;
 use redb::Database;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock, mpsc};
+use std::sync::{Arc, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use writer::Message;
 
@@ -67,7 +67,7 @@ impl StoreOptions {
     }
 }
 
-/// The open store. Dropping it finishes what was handed to it and closes the file.
+/// The open store. Dropping it finishes what was handed to it; the file is closed once its readers are gone too.
 #[derive(Debug)]
 pub struct Store {
     sender: Option<mpsc::Sender<Message>>,
@@ -85,6 +85,15 @@ struct Shared {
     cache_bytes: usize,
     /// `None` after a failed commit, until [`Store::reopen`].
     database: RwLock<Option<Database>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        drop(self.database.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        // A process that is just being started has a copy of the descriptor until it executes its program: closing ours
+        // would leave the lock to it. An error changes nothing, for the descriptor is closed next.
+        drop(self.storage.file.unlock());
+    }
 }
 
 impl Store {

@@ -2,7 +2,7 @@
 
 use super::error::StoreError;
 use super::tables::{self, Batch, Encoded, database};
-use super::{Done, Reopened, Shared, open};
+use super::{Done, Reopened, Shared, create, open};
 use redb::Durability;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, mpsc};
@@ -123,6 +123,9 @@ impl Writer {
     fn reopen(&mut self) -> Result<u64, StoreError> {
         self.close();
         let shared = &self.shared;
+        if !create::is_at(&shared.storage.file, &shared.path)? {
+            return Err(StoreError::Removed { path: shared.path.clone() });
+        }
         // What the kernel still has in memory may never have reached the disk: read it from there.
         if let Err(errno) = rustix::fs::fadvise(&*shared.storage.file, 0, None, rustix::fs::Advice::DontNeed)
         {

@@ -106,27 +106,27 @@ impl Collection {
         self.again_at
     }
 
-    /// A child has ended. `Some` when the collection is over: with the reason why it failed, if it did.
-    pub(super) fn reaped(&mut self, reaped: Reaped, now: Span) -> Option<Option<String>> {
+    /// A child has ended. `Some` when the collection is over.
+    pub(super) fn reaped(&mut self, reaped: Reaped, now: Span) -> Option<Result<(), String>> {
         if self.pid != Some(reaped.pid) {
             return None;
         }
         self.pid = None;
         match reaped.status.exit_status() {
-            Some(0) => Some(None),
+            Some(0) => Some(Ok(())),
             Some(DISK_FULL) => {
                 self.again_at = Some(Span(now.0 + AGAIN.0));
                 None
             }
-            code => Some(Some(failure(code, &self.words))),
+            code => Some(Err(failure(code, &self.words))),
         }
     }
 
     /// Tries again if that is due. `Some` when that cannot be.
-    pub(super) fn turn(&mut self, now: Span) -> Option<Option<String>> {
+    pub(super) fn turn(&mut self, now: Span) -> Option<Result<(), String>> {
         if self.again_at.is_some_and(|at| now >= at) {
             self.again_at = None;
-            return self.spawn().err().map(Some);
+            return self.spawn().err().map(Err);
         }
         None
     }

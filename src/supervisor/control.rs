@@ -83,7 +83,9 @@ impl Control {
             if self.add(stream, Vec::new()).is_ok()
                 && let Some(peer) = self.peers.last_mut()
             {
-                greeting().iter().for_each(|news| peer.tell(news));
+                for news in greeting() {
+                    peer.tell(&news);
+                }
             }
         }
     }

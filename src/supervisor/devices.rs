@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -88,16 +88,13 @@ impl Drop for DeviceLock {
     }
 }
 
+/// Every account must be able to make a lock, and none may remove another's. One that is there is left as it is.
 fn make_lock_dir(dir: &Path) -> io::Result<()> {
-    match DirBuilder::new().recursive(true).create(dir) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error),
+    if dir.is_dir() {
+        return Ok(());
     }
-    // Every account must be able to make a lock; none may remove another's. Not ours: its maker has seen to it.
-    if std::fs::metadata(dir)?.uid() == rustix::process::geteuid().as_raw() {
-        let _ = rustix::fs::chmod(dir, Mode::from_raw_mode(0o1777));
-    }
+    DirBuilder::new().recursive(true).create(dir)?;
+    rustix::fs::chmod(dir, Mode::from_raw_mode(0o1777))?;
     Ok(())
 }
 
@@ -177,8 +174,8 @@ enum Answer {
     None,
 }
 
-/// Asks the program's own hidden verb, which asks the driver's library; a process of its own, because that library may
-/// hang or die.
+/// Asks the program's own hidden verb `gpu-indices` (0: one index a line; [`NOT_LISTED`]: one is missing; else: it could
+/// not tell), which asks the driver's library; a process of its own, because that library may hang or die.
 fn ask(devices: &Devices) -> Answer {
     let held = &devices.held;
     let spawned = Command::new("/proc/self/exe")
@@ -217,9 +214,10 @@ fn ask(devices: &Devices) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::Device;
     use super::*;
     use crate::model::Uuid;
+    use crate::supervisor::spec::Device;
+    use std::os::unix::fs::PermissionsExt;
 
     fn devices(dir: &Path, held: &[(&str, u32)]) -> Devices {
         Devices {
@@ -244,6 +242,8 @@ mod tests {
         assert_eq!(held.len(), 2);
         let refused = lock_all(&devices, &token, 6).unwrap_err();
         assert!(refused.contains("GPU-1") && refused.contains("17 retrain"), "{refused}");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!((mode(&locks), mode(&locks.join("GPU-1.lock"))), (0o1777, 0o666));
         let line = std::fs::read_to_string(locks.join("GPU-1.lock")).unwrap();
         assert_eq!(serde_json::from_str::<LockHolder>(&line).unwrap().since_ms, Some(5));
         drop(held);

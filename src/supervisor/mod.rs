@@ -6,7 +6,7 @@
 //! `main` starts it before anything else of the program is touched.
 //!
 //! ```text
-//! launch spec ─► journal (intent, durable) ─► device locks ─► start ─► run ─► ended (durable, told)
+//! launch spec ─► journal (intent, durable) ─► device locks ─► start ─► run ─► ended (told, durable)
 //!                                                             ─► collect ─► collected ─► dismissed
 //! ```
 
@@ -30,7 +30,7 @@ pub use control::SOCKET;
 
 use control::Control;
 use message::{LINE_BOUND, News, Order};
-use record::{Journal, Record};
+use record::{Blank, Journal, Record};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use spec::LaunchSpec;
 use std::io::{self, Read};
@@ -52,12 +52,16 @@ pub fn main() -> u8 {
 
 fn supervise() -> io::Result<()> {
     let (mut channel, children) = detach()?;
+    // While it waits for its launch: a journal whose space is durable already.
+    let dir = std::env::args_os().nth(2).map(std::path::PathBuf::from);
+    let blank = dir.and_then(|dir| Blank::make(&dir).ok());
     let Some((spec, rest)) = read_launch(&mut channel)? else { return Ok(()) };
     let mut control = Control::default();
     control.add(channel, rest)?;
     let refused = |control: &mut Control, why: String| {
         control.tell(&News::Record(Record::NotLaunched { why, at: crate::clock::now() }));
     };
+    words_to(&spec.run_dir);
     // The socket is there before the journal is: whoever finds the journal finds the supervisor.
     let listening = std::env::set_current_dir(&spec.run_dir)
         .and_then(|()| control.listen())
@@ -66,7 +70,12 @@ fn supervise() -> io::Result<()> {
         refused(&mut control, format!("the supervisor's socket in {}: {error}", spec.run_dir.display()));
         return Ok(());
     }
-    let journal = match Journal::create(&spec.run_dir, &Record::Intent(work::intent(&spec))) {
+    let intent = Record::Intent(work::intent(&spec));
+    let begun = match blank {
+        Some(blank) => blank.begin(&spec.run_dir, &intent),
+        None => Journal::create(&spec.run_dir, &intent),
+    };
+    let journal = match begun {
         Ok(Some(journal)) => journal,
         // This lease has a supervisor, or its scheduler has written it off.
         Ok(None) => return Ok(()),
@@ -78,10 +87,19 @@ fn supervise() -> io::Result<()> {
     let mut supervisor = Supervisor::new(&spec, journal, control, children);
     supervisor.greet();
     if supervisor.take_devices(&spec) {
-        supervisor.begin(spec);
+        supervisor.begin(&spec);
+        drop(spec);
+        tree::trim();
         supervisor.run();
     }
     Ok(())
+}
+
+/// What a dying supervisor still says goes into its run directory. Nothing depends on it.
+fn words_to(run_dir: &std::path::Path) {
+    if let Ok(file) = std::fs::File::create(run_dir.join("supervisor.err")) {
+        let _ = rustix::stdio::dup2_stderr(&file);
+    }
 }
 
 fn source(error: &dyn std::error::Error) -> String {

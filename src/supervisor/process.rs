@@ -76,6 +76,24 @@ pub fn below(roots: &[i32], all: &[Seen]) -> Vec<Seen> {
     }
 }
 
+/// The numbers of all that descend from a process, by the kernel's own lists: far cheaper than a look at every process
+/// of the machine, and good for a measurement only, since the tree may change under the walk.
+pub fn descendants(root: i32) -> Vec<i32> {
+    let mut open = vec![root];
+    let mut found = Vec::new();
+    while let Some(pid) = open.pop() {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for thread in threads.flatten() {
+            let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            let children: Vec<i32> =
+                children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+            open.extend(&children);
+            found.extend(children);
+        }
+    }
+    found
+}
+
 /// Whether a process was started with this token in its environment.
 pub fn has_token(pid: i32, token: &str) -> bool {
     environ_token(pid).is_some_and(|found| found == token)
@@ -146,6 +164,21 @@ mod tests {
         let mut found: Vec<i32> = below(&[2], &all).iter().map(|seen| seen.id.pid).collect();
         found.sort_unstable();
         assert_eq!(found, [3, 4, 5]);
+    }
+
+    #[test]
+    fn a_grandchild_is_a_descendant() {
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let pid = child.id() as i32;
+        let found = (0..5000).find_map(|_| {
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+            descendants(pid).first().copied()
+        });
+        let grandchild = look(found.unwrap()).unwrap();
+        assert_eq!(grandchild.parent, pid);
+        assert!(descendants(std::process::id() as i32).contains(&grandchild.id.pid));
+        signal(grandchild.id, Signal::KILL);
+        child.wait().unwrap();
     }
 
     #[test]

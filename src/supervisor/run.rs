@@ -19,10 +19,10 @@ const KILL_PATIENCE: Span = Span::secs(10);
 const ROUND_FIRST_MS: u64 = 10;
 const ROUND_LONGEST_MS: u64 = 200;
 /// How much is read from the log's pipe before other things get their turn.
-const READS_A_TURN: usize = 16;
-const READ: usize = 64 << 10;
+const READS_A_TURN: usize = 64;
+const READ: usize = 16 << 10;
 /// More than any pipe holds.
-const DRAIN_READS: usize = 64;
+const DRAIN_READS: usize = 128;
 /// Less than this between the clocks is their rounding, not a suspend.
 const SUSPEND_NOISE_MS: u64 = 20;
 
@@ -71,7 +71,7 @@ impl Running {
             token: token.to_owned(),
             main: started.main,
             started: started.at,
-            offset_ms: started.at.boottime_ms.saturating_sub(monotonic.0),
+            offset_ms: suspend_offset_ms(),
             pipe: Some(started.pipe),
             log: started.log,
             stop,
@@ -181,9 +181,9 @@ impl Running {
     }
 
     /// For the heartbeat: the highest resident memory so far, and the suspend so far.
-    pub(super) fn measure(&mut self, at: Now) -> (Option<Bytes>, u64) {
+    pub(super) fn measure(&mut self) -> (Option<Bytes>, u64) {
         self.peak = self.peak.max(tree::resident());
-        (self.peak_memory(), self.suspended_ms(at))
+        (self.peak_memory(), self.suspended_ms())
     }
 
     /// The whole story, once [`turn`](Self::turn) says that it is over. `largest` is the largest resident memory of a
@@ -203,7 +203,7 @@ impl Running {
             end,
             by,
             peak_memory: self.peak_memory(),
-            suspended_ms: self.suspended_ms(at),
+            suspended_ms: self.suspended_ms(),
             notes: std::mem::take(&mut self.notes),
         }
     }
@@ -251,7 +251,7 @@ impl Running {
         if let Some(reason) = self.reason.take() {
             match came {
                 RunEnd::Exited { code } => {
-                    self.notes.push(format!("the work exited with {code} when it was told to end"))
+                    self.notes.push(format!("the work exited with {code} when it was told to end"));
                 }
                 RunEnd::Signalled { signal } if signal == Signal::KILL.as_raw() => {
                     self.notes.push("the work had to be killed".to_owned());
@@ -291,9 +291,8 @@ impl Running {
         (self.peak > 0).then_some(Bytes(self.peak))
     }
 
-    fn suspended_ms(&self, at: Now) -> u64 {
-        let offset = at.boottime_ms.saturating_sub(clock::monotonic().0);
-        let suspended = offset.saturating_sub(self.offset_ms);
+    fn suspended_ms(&self) -> u64 {
+        let suspended = suspend_offset_ms().saturating_sub(self.offset_ms);
         if suspended < SUSPEND_NOISE_MS { 0 } else { suspended }
     }
 
@@ -313,4 +312,11 @@ impl Running {
             Err(_) => false,
         }
     }
+}
+
+/// How far boottime is ahead of monotonic: all suspend since the boot. Boottime is read first, so a pause between the
+/// two readings only makes it smaller; the largest of a few is the right one.
+fn suspend_offset_ms() -> u64 {
+    let read = || clock::now().boottime_ms.saturating_sub(clock::monotonic().0);
+    read().max(read()).max(read())
 }

@@ -92,11 +92,13 @@ fn make_dirs(spec: &LaunchSpec, scratch: &Scratch) -> Result<(), Refusal> {
     let mut own = vec![&scratch.data, &scratch.tmp, &spec.output_dir];
     match &spec.work {
         WorkDir::Fresh(path) => own.push(path),
-        WorkDir::Prepared(path) | WorkDir::Live(path) => {
-            if !path.is_dir() {
-                return Err(Refusal::Work(format!("the directory {} is not there", path.display())));
-            }
+        WorkDir::Prepared(path) if !path.is_dir() => {
+            return Err(Refusal::Pool(format!("the prepared directory {} is not there", path.display())));
         }
+        WorkDir::Live(path) if !path.is_dir() => {
+            return Err(Refusal::Work(format!("the directory {} is not there", path.display())));
+        }
+        WorkDir::Prepared(_) | WorkDir::Live(_) => {}
     }
     if let Some(parent) = spec.log.parent() {
         make_dir(parent)?;

@@ -6,6 +6,7 @@
 
 use super::process::{self, ProcessId, Seen};
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
+use std::io::Read;
 
 /// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
@@ -57,8 +58,7 @@ pub(super) fn signal_all(token: &str, signal: Signal) -> usize {
 
 /// Resident memory of the whole tree.
 pub(super) fn resident() -> u64 {
-    let own = std::process::id() as i32;
-    process::below(&[own], &process::all()).iter().map(|seen| process::resident(seen.id.pid)).sum()
+    process::descendants(std::process::id() as i32).into_iter().map(process::resident).sum()
 }
 
 /// Those that a kill did not end, for people.
@@ -70,7 +70,9 @@ pub(super) fn culprits(token: &str) -> String {
 
 /// How often the kernel has killed for memory since it started; `None` where it does not say.
 pub(super) fn oom_kills() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
+    // One read: the kernel makes the whole text anew for each.
+    let mut text = String::with_capacity(16 << 10);
+    std::fs::File::open("/proc/vmstat").ok()?.read_to_string(&mut text).ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
@@ -94,6 +96,29 @@ pub(super) fn largest_child() -> Option<u64> {
 pub(super) fn trim() {
     // SAFETY: takes no pointers; the allocator may be called at any time in a process of one thread.
     unsafe { libc::malloc_trim(0) };
+    unmap_code();
+}
+
+/// Lets go of the pages of code that the start needed: the kernel maps sixteen for each one touched, and what is needed
+/// again comes back from its cache.
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "the standard library has no call for it")]
+fn unmap_code() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let itself = unmap_code as fn() as usize;
+    for line in maps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(range), Some("r-xp")) = (words.next(), words.next()) else { continue };
+        let Some((from, to)) = range.split_once('-') else { continue };
+        let (Ok(from), Ok(to)) = (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16)) else {
+            continue;
+        };
+        if (from..to).contains(&itself) {
+            // SAFETY: the range is this program's code as the kernel has mapped it: read-only, private and never
+            // written, so that every page comes back from the file as it was.
+            unsafe { libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_DONTNEED) };
+        }
+    }
 }
 
 /// Other allocators give back by themselves.

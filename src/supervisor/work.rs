@@ -88,9 +88,9 @@ impl Supervisor {
     }
 
     /// Runs one attempt whose intent is in the journal.
-    pub(super) fn begin(&mut self, spec: LaunchSpec) {
+    pub(super) fn begin(&mut self, spec: &LaunchSpec) {
         self.attempts += 1;
-        let place = Place::of(&spec);
+        let place = Place::of(spec);
         let mut attempt = Attempt {
             task: spec.task,
             number: spec.attempt,
@@ -98,7 +98,7 @@ impl Supervisor {
             place,
             phase: Phase::Home,
         };
-        match start::start(&spec) {
+        match start::start(spec) {
             Ok(started) => {
                 let (main, at) = (started.main, started.at);
                 attempt.phase =
@@ -179,8 +179,8 @@ impl Supervisor {
             match self.attempt.as_mut().map(|attempt| &mut attempt.phase) {
                 Some(Phase::Running(running)) => running.reaped(reaped),
                 Some(Phase::Collecting(collection)) => {
-                    if let Some(failure) = collection.reaped(reaped, now) {
-                        self.collected(failure);
+                    if let Some(result) = collection.reaped(reaped, now) {
+                        self.collected(result.err());
                     }
                 }
                 Some(Phase::Home) | None => {}
@@ -231,8 +231,8 @@ impl Supervisor {
                 self.turn_running(now, nobody_left)
             }
             Some(Phase::Collecting(collection)) => {
-                if let Some(failure) = collection.turn(now) {
-                    self.collected(failure);
+                if let Some(result) = collection.turn(now) {
+                    self.collected(result.err());
                 }
                 None
             }
@@ -244,7 +244,8 @@ impl Supervisor {
         let home = matches!(&self.attempt, None | Some(Attempt { phase: Phase::Home, .. }));
         if home && !self.next.is_empty() {
             let spec = self.next.remove(0);
-            self.begin_next(spec);
+            self.begin_next(&spec);
+            tree::trim();
         }
         if clock::monotonic() >= self.beat_at {
             self.beat();
@@ -312,8 +313,8 @@ impl Supervisor {
         self.record(collected_now(task, number, failure), true);
     }
 
-    fn begin_next(&mut self, spec: LaunchSpec) {
-        let intent = Record::Intent(intent(&spec));
+    fn begin_next(&mut self, spec: &LaunchSpec) {
+        let intent = Record::Intent(intent(spec));
         let made = self
             .journal
             .reserve()
@@ -322,7 +323,7 @@ impl Supervisor {
         match made {
             Ok(()) => self.begin(spec),
             Err(error) => {
-                let place = Place::of(&spec);
+                let place = Place::of(spec);
                 self.record(
                     ended_now(spec.task, spec.attempt, RunEnd::Lost { why: error.to_string() }),
                     true,
@@ -332,14 +333,16 @@ impl Supervisor {
         }
     }
 
-    /// Writes a fact down, waits for the disk if it must survive the machine, and tells it.
+    /// Writes a fact down and tells it; waits for the disk if the fact must survive the machine.
+    ///
+    /// A scheduler that hears of it makes it durable before anybody sees it, so it does not wait for our disk.
     fn record(&mut self, record: Record, durable: bool) {
         // What was seen is told even where it cannot be written: the scheduler writes it down too.
         let _ = self.journal.append(record.clone());
+        self.control.tell(&News::Record(record));
         if durable {
             let _ = self.journal.sync();
         }
-        self.control.tell(&News::Record(record));
     }
 
     /// So that the output can be collected even when this process is gone.
@@ -349,14 +352,13 @@ impl Supervisor {
         if let Ok(bytes) = serde_json::to_vec(&attempt.order) {
             let _ = std::fs::write(path, bytes);
         }
-        tree::trim();
     }
 
     fn beat(&mut self) {
         self.beat_at = Span(clock::monotonic().0 + HEARTBEAT.0);
         let at = clock::now();
         let (peak_memory, suspended_ms) = match &mut self.attempt {
-            Some(Attempt { phase: Phase::Running(running), .. }) => running.measure(at),
+            Some(Attempt { phase: Phase::Running(running), .. }) => running.measure(),
             _ => (None, 0),
         };
         let heartbeat = Heartbeat { at, peak_memory, suspended_ms };

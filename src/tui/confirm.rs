@@ -33,33 +33,38 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, job: JobId, bu
     let (first, second) = match row.state {
         _ if stopping => (" It is being cancelled. This kills it without a warning signal.", String::new()),
         Cursor::Queued => (" It leaves the line; it has held nothing.", undo_words(row)),
-        _ => (" It is warned with its stop signal, then killed after the grace.", undo_words(row)),
+        _ => (" Warned with its stop signal, killed after the grace.", undo_words(row)),
     };
     c.text(inner, 1, first, Role::Dialog);
     c.text(inner, 2, &second, Role::Dialog);
-    if row.rented_at.is_some() {
+    if row.rented_at.is_some() && inner.height > 4 {
         let room = usize::from(inner.width).saturating_sub(18);
         let folder = cut_middle(&row.directory.join("output").display().to_string(), room);
         c.text(inner, 3, &format!(" Output so far: {folder}"), Role::Dialog);
     }
     let row = inner.height.saturating_sub(1);
+    let (keep, yes, now, gap) = if inner.width < 44 {
+        ("[Keep]", "[y]es".to_owned(), "[!]now", 2)
+    } else {
+        ("[ Keep it ]", format!("[y] {question} job"), "[!] now", 4)
+    };
     let buttons = [
-        (Button::Keep, "[ Keep it ]".to_owned(), Role::Dialog),
-        (Button::Cancel, format!("[y] {question} job"), Role::DialogDanger),
-        (Button::Now, "[!] now".to_owned(), Role::DialogDanger),
+        (Button::Keep, keep, Role::Dialog),
+        (Button::Cancel, yes.as_str(), Role::DialogDanger),
+        (Button::Now, now, Role::DialogDanger),
     ];
-    let mut x = inner.x + 3;
+    let mut x = inner.x + gap - 1;
     for (which, text, role) in buttons {
         if stopping && which == Button::Now {
             continue;
         }
         let start = x;
-        x = c.pieces(Rect { x, width: inner.right().saturating_sub(x), ..inner }, row, &[(&text, role)]);
+        x = c.pieces(Rect { x, width: inner.right().saturating_sub(x), ..inner }, row, &[(text, role)]);
         if which == button {
             c.over(Rect { x: start, y: inner.y + row, width: x - start, height: 1 }, Role::CursorRow);
             c.cursor = Some((start, inner.y + row, false));
         }
-        x += 4;
+        x += gap;
     }
 }
 

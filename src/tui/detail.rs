@@ -63,11 +63,7 @@ pub(super) fn count(v: &View<'_>, opened: &Opened) -> usize {
 fn lines(v: &View<'_>, detail: &JobDetail, tab: Tab) -> Vec<(String, Role)> {
     match tab {
         Tab::Summary | Tab::Log => Vec::new(),
-        Tab::Spec => {
-            let mut out = Vec::new();
-            yaml(&detail.spec, 0, &mut out);
-            out.into_iter().map(|line| (line, Role::Text)).collect()
-        }
+        Tab::Spec => spec(&detail.spec).into_iter().map(|line| (line, Role::Text)).collect(),
         Tab::Files => files(detail),
         Tab::Events => events(v, detail),
     }
@@ -120,7 +116,9 @@ fn events(v: &View<'_>, detail: &JobDetail) -> Vec<(String, Role)> {
             Some(Verdict::Clean) => {
                 out.push(("  released: its devices were proven free".to_owned(), Role::Text));
             }
-            Some(verdict) => out.push((format!("  released: {verdict:?}"), Role::ToastWarn)),
+            Some(Verdict::Quarantined { detail }) => {
+                out.push((format!("  released into quarantine: {detail}"), Role::ToastWarn));
+            }
             None if attempt.ended.is_some() => out.push(("  release: being proven".to_owned(), Role::Dim)),
             None => {}
         }
@@ -149,7 +147,23 @@ fn attempt_line(v: &View<'_>, attempt: &AttemptRow) -> String {
     )
 }
 
-/// The spec as the job file would say it.
+/// The spec as the job file would say it, in the file's order.
+fn spec(value: &serde_json::Value) -> Vec<String> {
+    const ORDER: [&str; 8] = ["name", "project", "work", "data", "request", "output", "output_to", "notify"];
+    let mut out = Vec::new();
+    let Some(map) = value.as_object() else {
+        yaml(value, 0, &mut out);
+        return out;
+    };
+    let known = ORDER.iter().filter_map(|key| map.get_key_value(*key));
+    let others = map.iter().filter(|(key, _)| !ORDER.contains(&key.as_str()));
+    for (key, value) in known.chain(others) {
+        let one = serde_json::Map::from_iter([(key.clone(), value.clone())]);
+        yaml(&serde_json::Value::Object(one), 0, &mut out);
+    }
+    out
+}
+
 fn yaml(value: &serde_json::Value, depth: usize, out: &mut Vec<String>) {
     use serde_json::Value as V;
     let pad = "  ".repeat(depth);
@@ -202,8 +216,6 @@ fn flat(value: &serde_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn the_spec_reads_like_a_job_file() {
         let spec = serde_json::json!({
@@ -212,9 +224,8 @@ mod tests {
             "request": {"gpus": 2, "for": "6h", "gpu_model": ["a100", "h100"]},
             "output": []
         });
-        let mut lines = Vec::new();
-        yaml(&spec, 0, &mut lines);
-        let text = lines.join("\n");
+        let text = super::spec(&spec).join("\n");
+        assert!(text.starts_with("work:") && text.ends_with("output: []"), "{text}");
         for part in
             ["output: []", "  gpu_model: [a100, h100]", "  run: |\n    set -e\n    python a.py", "    A: 1"]
         {

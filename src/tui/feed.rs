@@ -268,3 +268,147 @@ fn read_all(
         events.send(event).map_err(|_| Gone)?;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use crate::model::{Now, Revision};
+    use crate::protocol::{MeterSummary, SchedulerInfo};
+    use std::sync::mpsc::channel;
+
+    /// Whatever is waited for comes within this, or the test fails.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// A scheduler within the process: what it is asked can be seen, what it says is handed in.
+    struct Double {
+        says: Receiver<Result<ServerMessage, String>>,
+        asked: Sender<Request>,
+    }
+
+    /// Hands out the doubles one after another, then refuses.
+    struct Doubles(VecDeque<Double>);
+
+    impl Connector for Doubles {
+        fn connect(&mut self) -> Result<Box<dyn Session>, String> {
+            let next = self.0.pop_front().ok_or("no scheduler is running")?;
+            Ok(Box::new(next))
+        }
+    }
+
+    struct Says(Receiver<Result<ServerMessage, String>>);
+    struct Asks(Sender<Request>);
+
+    impl Session for Double {
+        fn split(self: Box<Self>) -> (Box<dyn SessionReader>, Box<dyn SessionWriter>) {
+            (Box::new(Says(self.says)), Box::new(Asks(self.asked)))
+        }
+    }
+
+    impl SessionReader for Says {
+        fn read(&mut self) -> Result<Option<ServerMessage>, String> {
+            self.0.recv().ok().transpose()
+        }
+    }
+
+    impl SessionWriter for Asks {
+        fn send(&mut self, request: &Request) -> Result<(), String> {
+            self.0.send(request.clone()).map_err(|_| "closed".to_owned())
+        }
+    }
+
+    fn snapshot(revision: u64) -> Box<Snapshot> {
+        Box::new(Snapshot {
+            revision: Revision(revision),
+            at: Now::default(),
+            scheduler: SchedulerInfo::default(),
+            jobs: Vec::new(),
+            history: Vec::new(),
+            gpus: Vec::new(),
+            meter: MeterSummary::default(),
+            inbox: Vec::new(),
+            notices: Vec::new(),
+        })
+    }
+
+    type Ends = (Sender<Result<ServerMessage, String>>, Receiver<Request>);
+
+    fn double() -> (Double, Ends) {
+        let (say, says) = channel();
+        let (asked, hear) = channel();
+        (Double { says, asked }, (say, hear))
+    }
+
+    fn start(doubles: Vec<Double>) -> (Sender<UiCommand>, Receiver<FeedEvent>) {
+        let (events, arrives) = channel();
+        let (send, commands) = channel();
+        let connector = Box::new(Doubles(doubles.into()));
+        Link { connector, events, commands, every: Span(100) }.start().unwrap();
+        (send, arrives)
+    }
+
+    #[test]
+    fn a_connection_subscribes_asks_for_everything_and_matches_replies_in_order() {
+        let (double, (say, hear)) = double();
+        let (send, arrives) = start(vec![double]);
+        assert_eq!(hear.recv_timeout(PATIENCE).unwrap(), Request::Subscribe { every_ms: 100 });
+        assert_eq!(hear.recv_timeout(PATIENCE).unwrap(), Request::Query(Query::Snapshot { since: None }));
+        say.send(Ok(ServerMessage::Reply(Reply::Pong))).unwrap();
+        say.send(Ok(ServerMessage::Reply(Reply::Snapshot(snapshot(3))))).unwrap();
+        let FeedEvent::Reply { asked: Asked::Subscription, .. } = arrives.recv_timeout(PATIENCE).unwrap()
+        else {
+            panic!("the subscription's reply was expected");
+        };
+        let FeedEvent::Snapshot(snap) = arrives.recv_timeout(PATIENCE).unwrap() else { panic!("a snapshot") };
+        assert_eq!(snap.revision, Revision(3));
+        let job = JobId(17);
+        let command = Command::Undo { job: Some(job) };
+        send.send(UiCommand::Send { job: Some(job), command: command.clone() }).unwrap();
+        assert_eq!(hear.recv_timeout(PATIENCE).unwrap(), Request::Command(command));
+        say.send(Ok(ServerMessage::Reply(Reply::Ok { message: "undone".into() }))).unwrap();
+        let FeedEvent::Reply { asked, reply } = arrives.recv_timeout(PATIENCE).unwrap() else {
+            panic!("a reply")
+        };
+        assert_eq!((asked, *reply), (Asked::Command(Some(job)), Reply::Ok { message: "undone".into() }));
+    }
+
+    #[test]
+    fn a_lost_connection_is_told_and_made_anew() {
+        let (first, (say, hear)) = double();
+        let (second, (say_again, hear_again)) = double();
+        let (_send, arrives) = start(vec![first, second]);
+        hear.recv_timeout(PATIENCE).unwrap();
+        drop(say);
+        let FeedEvent::Connection(Connection::Lost { why, retry_in }) =
+            arrives.recv_timeout(PATIENCE).unwrap()
+        else {
+            panic!("the loss was expected");
+        };
+        assert!(why.contains("ended") && retry_in == Span(RETRY_FIRST_MS), "{why} {retry_in:?}");
+        assert_eq!(hear_again.recv_timeout(PATIENCE).unwrap(), Request::Subscribe { every_ms: 100 });
+        say_again.send(Err("a message that cannot be read".into())).unwrap();
+        let FeedEvent::Connection(Connection::Lost { why, .. }) = arrives.recv_timeout(PATIENCE).unwrap()
+        else {
+            panic!("the loss was expected");
+        };
+        assert_eq!(why, "a message that cannot be read");
+    }
+
+    #[test]
+    fn commands_without_a_connection_are_refused_and_a_refresh_tries_at_once() {
+        let (send, arrives) = start(Vec::new());
+        let lost = |event| matches!(event, FeedEvent::Connection(Connection::Lost { .. }));
+        assert!(lost(arrives.recv_timeout(PATIENCE).unwrap()));
+        send.send(UiCommand::Send { job: None, command: Command::Rescan }).unwrap();
+        let refused = std::iter::from_fn(|| arrives.recv_timeout(PATIENCE).ok())
+            .find(|event| matches!(event, FeedEvent::Reply { .. }));
+        assert!(matches!(refused, Some(FeedEvent::Reply { asked: Asked::Command(None), .. })), "{refused:?}");
+        // The pause doubles: without the refresh the third try would be more than a second away.
+        let before = clock::monotonic().0;
+        for _ in 0..6 {
+            send.send(UiCommand::Refresh).unwrap();
+            while !lost(arrives.recv_timeout(PATIENCE).unwrap()) {}
+        }
+        assert!(clock::monotonic().0 - before < RETRY_LAST_MS, "refreshing did not hurry");
+    }
+}

@@ -142,7 +142,7 @@ const ALL: &[Binding] = &[
     row(&[Char('3')], Action::Show(super::Screen::Meter), "3", "Meter", ""),
     row(&[Char('4')], Action::Show(super::Screen::History), "4", "History", ""),
     row(&[Char('5')], Action::Show(super::Screen::Inbox), "5", "Inbox", ""),
-    row(&[Code(K::Tab)], Action::NextPane, "Tab", "next pane, tab or screen", "pane"),
+    row(&[Code(K::Tab)], Action::NextPane, "Tab", "next pane, tab or screen", "next"),
     row(&[Code(K::BackTab)], Action::PreviousPane, "Shift-Tab", "the one before", ""),
     row(&[Char('u')], Action::Undo, "u", "undo the newest cancel or move", ""),
     row(&[Char('p'), Char('Z')], Action::Freeze, "p Z", "freeze the display, and let it go on", ""),

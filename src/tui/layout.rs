@@ -13,7 +13,7 @@
 //! ```
 
 use super::ui::{Screen, Tab, Ui};
-use crate::protocol::Snapshot;
+use crate::protocol::{Connection, Snapshot};
 use ratatui::layout::Rect;
 
 /// A part of the screen that can have the focus.
@@ -171,7 +171,8 @@ pub(super) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
     match kind {
         Kind::Line => return layout,
         Kind::Bare => {
-            if ui.message.is_some() || ui.typing {
+            let lost = matches!(ui.connection, Connection::Lost { .. }) && ui.known;
+            if ui.message.is_some() || ui.typing || lost {
                 layout.message = rest.bottom(1);
             }
         }
@@ -237,7 +238,9 @@ fn columns(kind: Kind, area: Rect, snap: &Snapshot) -> Vec<(Pane, Rect, bool)> {
     let mut right = column(left_width + middle_width, right_width);
     let gpus = left.top(gpu_rows);
     let job = middle.top(12);
-    let meter = right.top(13);
+    let held = snap.jobs.iter().filter(|row| !row.open.is_empty()).count();
+    let meter_rows = u16::try_from(snap.meter.users.len() + held + 8).unwrap_or(u16::MAX);
+    let meter = right.top(meter_rows.clamp(10, area.height / 3));
     let inbox = right.bottom(area.height / 4);
     vec![
         (Pane::Queue, left.0, true),

@@ -13,28 +13,34 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 /// Which log is on the screen, and where in it: derived from what is visible, in this one place.
-pub(super) fn wanted(ui: &Ui, snap: &Snapshot) -> Option<LogWant> {
+///
+/// What was wanted before stays wanted while its lines reach far enough around the place that is shown, so that most
+/// moves read nothing.
+pub(super) fn wanted(ui: &Ui, snap: &Snapshot, before: Option<&LogWant>) -> Option<LogWant> {
     let shown = ui.shown(snap);
     let layout = layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, shown);
     let visible = layout.life.height > 0 || layout.order().contains(&layout::Pane::Log);
     let row = rows::find(snap, rows::companion(ui)?).filter(|_| visible)?;
     row.rented_at?;
-    let from = match ui.log.stopped_at.filter(|_| ui.log.path == row.log) {
-        None => LogFrom::Tail,
-        Some(at) => LogFrom::Around(settled(&ui.log.window, at)),
+    let path = row.log.clone();
+    let Some(at) = ui.log.stopped_at.filter(|_| ui.log.path == path) else {
+        return Some(LogWant { path, from: LogFrom::Tail });
     };
-    Some(LogWant { path: row.log.clone(), from })
+    let kept = before.filter(|want| want.path == path && want.from != LogFrom::Tail);
+    match kept {
+        Some(want) if ui.log.window.path == path && reaches(&ui.log.window, at) => Some(want.clone()),
+        _ => Some(LogWant { path, from: LogFrom::Around(at / STEP * STEP) }),
+    }
 }
 
-/// A place that stays the same while the window that is there reaches far enough around `at`.
-fn settled(window: &LogWindow, at: u64) -> u64 {
-    let before = window.begin == 0 || at >= window.begin + REACH / 4;
-    let after = window.end >= window.size || at + REACH / 2 <= window.end;
-    if before && after && window.end > 0 && at >= window.begin && at <= window.end {
-        // A place in the middle of steps of a quarter of the reach, so that most moves ask for nothing.
-        return (window.begin + REACH).min(at.max(window.begin));
-    }
-    at / (REACH / 4) * (REACH / 4)
+/// Places are asked for in steps of this many bytes.
+const STEP: u64 = REACH / 4;
+
+/// Whether a window has lines before and after a place, or the file has none.
+const fn reaches(window: &LogWindow, at: u64) -> bool {
+    let before = window.begin == 0 || at >= window.begin + STEP;
+    let after = window.end >= window.size || at + 2 * STEP <= window.end;
+    before && after && at <= window.end
 }
 
 /// Rows a line takes.
@@ -221,6 +227,17 @@ mod tests {
         log.wrap = true;
         assert_eq!(top(&log, 5, 4), 8, "two rows a line");
         assert_eq!(top(&log, 9, 4), 6, "one row a line");
+    }
+
+    #[test]
+    fn a_window_reaches_around_the_middle_and_to_the_ends_of_the_file() {
+        let window = |begin, end, size| LogWindow { begin, end, size, ..LogWindow::default() };
+        let middle = window(10 * REACH, 13 * REACH, 100 * REACH);
+        assert!(reaches(&middle, 11 * REACH));
+        assert!(!reaches(&middle, 10 * REACH + 1) && !reaches(&middle, 13 * REACH - 1));
+        assert!(!reaches(&middle, 5 * REACH) && !reaches(&middle, 50 * REACH));
+        assert!(reaches(&window(0, 2 * REACH, 100 * REACH), 0));
+        assert!(reaches(&window(97 * REACH, 100 * REACH, 100 * REACH), 100 * REACH - 1));
     }
 
     #[test]

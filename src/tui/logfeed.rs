@@ -184,7 +184,7 @@ impl LogReader {
             }
             want = next;
             let Some(want) = &want else { continue };
-            if watch.is_none() {
+            if watch.is_none() && want.path.exists() {
                 watch = self.watch(&want.path);
             }
             let window = look(want, last.as_ref());
@@ -285,6 +285,35 @@ mod tests {
         let window = read_window(&path, LogFrom::Tail).unwrap();
         assert_eq!(window.lines.len(), 1);
         assert_eq!(window.lines[0].text, "199999");
+    }
+
+    #[test]
+    fn a_growing_file_is_shown_as_it_grows_and_nothing_is_read_when_nothing_is_wanted() {
+        const PATIENCE: Duration = Duration::from_secs(20);
+        let (_dir, path) = file(b"one\n");
+        let (send, wants) = std::sync::mpsc::channel();
+        let (events, arrives) = std::sync::mpsc::channel();
+        let reader = LogReader { wants, wake: send.clone(), events, pause: Duration::from_millis(10) };
+        let thread = std::thread::spawn(move || reader.run());
+        let next = || match arrives.recv_timeout(PATIENCE).unwrap() {
+            FeedEvent::Log(window) => window.lines.last().map(|line| line.text.clone()).unwrap_or_default(),
+            other => panic!("{other:?}"),
+        };
+        let want = LogWant { path: path.clone(), from: LogFrom::Tail };
+        send.send(LogMessage::Want(Some(want))).unwrap();
+        assert_eq!(next(), "one");
+        let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        for n in 0..3 {
+            writeln!(log, "more {n}").unwrap();
+            while next() != format!("more {n}") {}
+        }
+        send.send(LogMessage::Want(None)).unwrap();
+        writeln!(log, "unseen").unwrap();
+        send.send(LogMessage::Changed).unwrap();
+        drop(arrives);
+        // The thread has nobody to tell: the next window ends it.
+        send.send(LogMessage::Want(Some(LogWant { path, from: LogFrom::Tail }))).unwrap();
+        thread.join().unwrap();
     }
 
     #[test]

@@ -33,30 +33,28 @@ enum Line {
 
 fn lines(v: &View<'_>, columns: usize) -> Vec<Line> {
     let meter = &v.snap.meter;
-    let user_columns = if columns >= 60 { 14 } else { 8 };
-    let row = |user: &str, held: &str, running: &str, waiting: &str, today: &str, week: &str| {
-        format!(
-            "{}{}{}{}{}{}",
-            left(user, user_columns),
-            right(held, 7),
-            right(running, 6),
-            right(waiting, 5),
-            right(today, 9),
-            right(week, 10)
-        )
+    let [name, held, running, waiting, today, week_columns] = match columns {
+        0..45 => [8, 5, 5, 5, 9, 9],
+        45..60 => [8, 7, 6, 5, 9, 10],
+        _ => [14, 7, 6, 5, 9, 10],
     };
-    let mut out = vec![Line::Text(row("USER", "HELD", "RUN", "WAIT", "TODAY", "7 DAYS"), Role::Title)];
+    let row = |cells: [&str; 6]| {
+        let widths = [held, running, waiting, today, week_columns];
+        let numbers = cells[1..].iter().zip(widths).map(|(cell, width)| right(cell, width));
+        left(cells[0], name) + &numbers.collect::<String>()
+    };
+    let mut out = vec![Line::Text(row(["USER", "HELD", "RUN", "WAIT", "TODAY", "7 DAYS"]), Role::Title)];
     let me = v.ui.me(v.snap);
     for user in &meter.users {
         let more = since_snapshot(v, |row| row.user == user.user);
-        let text = row(
+        let text = row([
             &user.user,
             &user.held.to_string(),
             &user.running.to_string(),
             &user.waiting.to_string(),
             &hours(user.today_gpu_ms + more),
             &week(user.week_gpu_ms + more),
-        );
+        ]);
         out.push(Line::Text(text, if user.user == me { Role::Title } else { Role::Text }));
     }
     if meter.users.is_empty() {
@@ -64,17 +62,24 @@ fn lines(v: &View<'_>, columns: usize) -> Vec<Line> {
     }
     if meter.users.len() > 1 {
         let sum = |of: &dyn Fn(&crate::protocol::UserMeter) -> u64| meter.users.iter().map(of).sum::<u64>();
-        let text = row(
+        let text = row([
             "all",
             &meter.gpus_held.to_string(),
             &sum(&|u| u64::from(u.running)).to_string(),
             &sum(&|u| u64::from(u.waiting)).to_string(),
             &hours(today_gpu_ms(v)),
             &week(sum(&|u| u.week_gpu_ms) + since_snapshot(v, |_| true)),
-        );
+        ]);
         out.push(Line::Text(text, Role::Dim));
     }
     out.push(Line::Rule);
+    out.extend(now_lines(v));
+    out
+}
+
+/// What is held now, by job.
+fn now_lines(v: &View<'_>) -> Vec<Line> {
+    let mut out = Vec::new();
     // What is held costs as many GPU-hours an hour.
     let rate: u32 = v.snap.jobs.iter().flat_map(|row| &row.open).map(|lease| lease.gpus).sum();
     let idle = v.snap.gpus.iter().filter(|gpu| gpu.state == DeviceState::Free).count();

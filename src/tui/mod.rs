@@ -168,7 +168,9 @@ fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     if let Some(opened) = &v.ui.opened {
         let (title, word, role) = opened_title(v, opened);
         let tabs = detail::tabs(opened);
-        c.rule(layout.tabs, 0, &[(&title, R::Title), (word, role)], &tabs);
+        let log = if opened.tab == Tab::Log { log::title(v) } else { String::new() };
+        let log = log.split_once("  wrap").map_or_else(String::new, |(place, _)| format!("  {place}"));
+        c.rule(layout.tabs, 0, &[(&title, R::Title), (word, role), (&log, R::Dim)], &tabs);
         return;
     }
     if v.ui.typing && layout.message != layout.keys {
@@ -177,10 +179,16 @@ fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
         statusline::filter(c, line, v);
         return;
     }
-    let names = header::screens(v, true);
-    let names: Vec<_> = names.iter().map(|(text, role)| (text.as_str(), *role)).collect();
     let (text, role) = filtered(v);
-    c.rule(layout.tabs, 0, &names, &[(&text, role)]);
+    let mut names = header::screens(v, true);
+    if !v.ui.filter.is_empty() {
+        // A filtered list must not look like a short one: the filter goes before the names of the other screens.
+        names.retain(|(name, role)| *role == R::Title && name.starts_with('['));
+    }
+    let names: Vec<_> = names.iter().map(|(text, role)| (text.as_str(), *role)).collect();
+    let lists_jobs = matches!(v.ui.screen, Screen::Queue | Screen::History);
+    let tail = [(text.as_str(), role)];
+    c.rule(layout.tabs, 0, &names, if lists_jobs { &tail } else { &[] });
 }
 
 fn opened_title(v: &View<'_>, opened: &Opened) -> (String, &'static str, Role) {

@@ -33,6 +33,9 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             }
             ui.connection = connection;
         }
+        FeedEvent::Log(window) if ui.frozen.is_some() && ui.log.stopped_at.is_none() => {
+            ui.log_behind = Some(window);
+        }
         FeedEvent::Log(window) => ui.log.window = *window,
         FeedEvent::Input(_) | FeedEvent::Hangup => {}
     }
@@ -126,7 +129,11 @@ pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
 }
 
 /// What the screen shows and the dashboard does not have: the log's file of the job beside, the opened job whole.
-pub(super) fn wants(ui: &mut Ui, snap: &Snapshot) -> (Option<super::LogWant>, Option<UiCommand>) {
+pub(super) fn wants(
+    ui: &mut Ui,
+    snap: &Snapshot,
+    before: Option<&super::LogWant>,
+) -> (Option<super::LogWant>, Option<UiCommand>) {
     let row = rows::companion(ui).and_then(|job| rows::find(snap, job));
     if let Some(row) = row
         && ui.log.path != row.log
@@ -134,7 +141,7 @@ pub(super) fn wants(ui: &mut Ui, snap: &Snapshot) -> (Option<super::LogWant>, Op
         let wrap = ui.log.wrap;
         ui.log = super::LogView { path: row.log.clone(), wrap, ..super::LogView::default() };
     }
-    let want = log::wanted(ui, snap);
+    let want = log::wanted(ui, snap, before);
     let detail = ui.opened.as_ref().and_then(|opened| {
         let have = ui.detail.as_ref().filter(|detail| detail.row.id == opened.job);
         let newest = rows::find(snap, opened.job).map(|row| row.revision);

@@ -26,7 +26,8 @@ struct Columns {
 /// WHY shrinks first, then PRIO, HELD, USER and TIME go; NAME is cut in the middle.
 fn columns(total: usize, kind: Kind, digits: (usize, usize), mine: bool) -> Columns {
     let lead = 1 + digits.0.max(2);
-    let id = digits.1.max(4);
+    // A long place and the cursor's mark fill the lead: the number keeps its distance.
+    let id = (digits.1 + usize::from(digits.0 > 2)).max(4);
     let mut c = Columns {
         lead,
         id,
@@ -244,8 +245,8 @@ mod tests {
             let c = at(total, Kind::Two);
             assert!(head(&c).len() <= total, "{total}: {c:?}");
         }
-        assert!(!at(66, Kind::One).priority && at(66, Kind::One).held);
-        assert!(!at(58, Kind::One).held && at(58, Kind::One).time);
+        assert!(!at(62, Kind::One).priority && at(62, Kind::One).held);
+        assert!(!at(56, Kind::One).held && at(56, Kind::One).time);
         assert_eq!(at(30, Kind::Bare).name, 16);
     }
 }

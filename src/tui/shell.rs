@@ -13,7 +13,7 @@ use super::{news, update};
 use crate::clock;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
-use crossterm::event::Event;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use thiserror::Error;
@@ -70,7 +70,7 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
     let (commands, asked) = channel();
     let (wants, wanted) = channel();
     let remote = usize::from(options.remote);
-    terminal::restore_on_panic();
+    terminal::restore_on_panic(&events);
     let guard = Guard::take().map_err(|source| TuiError::Terminal { doing: "taken", source })?;
     terminal::start(&events).map_err(|source| TuiError::Thread { doing: "watches the terminal", source })?;
     let reader = LogReader {
@@ -105,6 +105,15 @@ fn nothing() -> Snapshot {
         inbox: Vec::new(),
         notices: Vec::new(),
     }
+}
+
+/// Over a slow link an Esc and the key after it arrive as one: they are two again. No key is bound to Alt.
+fn unalted(mut key: KeyEvent) -> [Option<KeyEvent>; 2] {
+    if !key.modifiers.contains(KeyModifiers::ALT) {
+        return [None, Some(key)];
+    }
+    key.modifiers.remove(KeyModifiers::ALT);
+    [Some(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), Some(key)]
 }
 
 struct Shell {
@@ -247,6 +256,7 @@ impl Shell {
     /// Takes in one event.
     fn take(&mut self, event: FeedEvent, now: Now) -> Result<Next, TuiError> {
         let out = match event {
+            FeedEvent::Hangup if !terminal::taken() => return Err(TuiError::Failed),
             FeedEvent::Hangup => return Ok(Next::End(Exit::Hangup)),
             FeedEvent::Input(event) => self.input(event, now),
             event => {
@@ -274,11 +284,22 @@ impl Shell {
                 self.pressed = true;
                 return Vec::new();
             }
-            Event::Key(key) => action(update::mode(&self.ui), self.ui.prefix, key),
+            Event::Key(key) => {
+                let actions = unalted(key).into_iter().flatten();
+                return actions.flat_map(|key| self.key(key, now)).collect();
+            }
             Event::Paste(text) => Some(Action::Paste(text)),
             Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
         };
-        let Some(action) = action else { return Vec::new() };
+        action.map_or_else(Vec::new, |action| self.act(action, now))
+    }
+
+    fn key(&mut self, key: KeyEvent, now: Now) -> Vec<UiCommand> {
+        let action = action(update::mode(&self.ui), self.ui.prefix, key);
+        action.map_or_else(Vec::new, |action| self.act(action, now))
+    }
+
+    fn act(&mut self, action: Action, now: Now) -> Vec<UiCommand> {
         self.pressed = true;
         update::update(&mut self.ui, action, &self.snap, now)
     }
@@ -327,7 +348,7 @@ impl Shell {
 
     /// Asks for what the screen shows and the dashboard does not have.
     fn ask(&mut self) {
-        let (want, detail) = news::wants(&mut self.ui, &self.snap);
+        let (want, detail) = news::wants(&mut self.ui, &self.snap, self.want.as_ref());
         if want != self.want {
             self.want.clone_from(&want);
             // The thread is gone only if the dashboard ends.

@@ -11,36 +11,55 @@ use crate::protocol::{Connection, NoticeLevel};
 use ratatui::layout::Rect;
 
 /// What the message row says: text, role, and what can be done about it.
+///
+/// The worst first: what failed, the lost scheduler, a cancel that can still be undone, news, what an operator must know.
 fn message(v: &View<'_>) -> Option<(String, Role, &'static str)> {
-    if let Some(Message { level, text, armed, .. }) = &v.ui.message {
-        let (mark, role) = match level {
-            Level::Info => ("", Role::ToastInfo),
-            Level::Warning => ("! ", Role::ToastWarn),
-            Level::Error => ("! ", Role::ToastError),
-        };
-        let tail = match (level, armed) {
-            (Level::Error, true) => "Enter: open   Esc: clear",
-            (Level::Error, false) => "Esc: clear",
-            (_, true) => "Enter: open",
-            (_, false) => "",
-        };
-        return Some((format!("{mark}{text}"), role, tail));
+    let said = v.ui.message.as_ref();
+    said.filter(|message| message.level > Level::Info)
+        .map(told)
+        .or_else(|| lost(v))
+        .or_else(|| closing(v))
+        .or_else(|| said.map(told))
+        .or_else(|| notice(v))
+}
+
+fn told(Message { level, text, armed, .. }: &Message) -> (String, Role, &'static str) {
+    let (mark, role) = match level {
+        Level::Info => ("", Role::ToastInfo),
+        Level::Warning => ("! ", Role::ToastWarn),
+        Level::Error => ("! ", Role::ToastError),
+    };
+    let tail = match (level, armed) {
+        (Level::Error, true) => "Enter: open   Esc: clear",
+        (Level::Error, false) => "Esc: clear",
+        (_, true) => "Enter: open",
+        (_, false) => "",
+    };
+    (format!("{mark}{text}"), role, tail)
+}
+
+fn lost(v: &View<'_>) -> Option<(String, Role, &'static str)> {
+    match &v.ui.connection {
+        Connection::Lost { why, .. } if v.ui.known => Some((format!("! {why}"), Role::ToastError, "")),
+        Connection::Lost { .. } | Connection::Live | Connection::Stale { .. } => None,
     }
-    if let Connection::Lost { why, .. } = &v.ui.connection
-        && v.ui.known
-    {
-        return Some((format!("! {why}"), Role::ToastError, ""));
-    }
+}
+
+/// A cancel whose undo window is open.
+fn closing(v: &View<'_>) -> Option<(String, Role, &'static str)> {
     let mut closing = v.snap.jobs.iter().filter(|row| pending::undoable(row, &v.now));
-    if let Some(row) = closing.next() {
-        let left = between(v.now.wall_ms, row.cancel_at.unwrap_or(0)).0.div_ceil(1000);
-        let more = closing.count();
-        let more = if more > 0 { format!(" (+{more} more)") } else { String::new() };
-        return Some((format!("cancelling #{} in {left} s{more}", row.id), Role::Stop, "u undo"));
-    }
+    let row = closing.next()?;
+    let left = between(v.now.wall_ms, row.cancel_at.unwrap_or(0)).0.div_ceil(1000);
+    let more = closing.count();
+    let more = if more > 0 { format!(" (+{more} more)") } else { String::new() };
+    Some((format!("cancelling #{} in {left} s{more}", row.id), Role::Stop, "u undo"))
+}
+
+/// What an operator must know; the worst is first.
+fn notice(v: &View<'_>) -> Option<(String, Role, &'static str)> {
     let notice = v.snap.notices.first()?;
-    let more =
-        if v.snap.notices.len() > 1 { format!(" (+{})", v.snap.notices.len() - 1) } else { String::new() };
+    let others = v.snap.notices.len() - 1;
+    let more = if others > 0 { format!(" (+{others})") } else { String::new() };
     let (mark, role) = match notice.level {
         NoticeLevel::Info => ("", Role::ToastInfo),
         NoticeLevel::Warning => ("! ", Role::ToastWarn),

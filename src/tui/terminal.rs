@@ -6,12 +6,12 @@
 use super::feed::FeedEvent;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{self, Write};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Mutex, Once, PoisonError};
 
 /// The terminal is ours; whoever clears it gives it back.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -80,8 +80,18 @@ pub(super) fn restore() {
 
 /// Stops the process as `Ctrl-Z` does, and comes back when it is continued.
 pub(super) fn suspend() -> io::Result<()> {
+    let mut continued = Signals::new([SIGCONT])?;
     restore();
     rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
+    // The signal may reach another thread first, and this one would take the terminal back before the stop. Where
+    // nothing stops it (nobody could continue it) the wait ends by itself.
+    let brief = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    for _ in 0..30 {
+        if continued.pending().next().is_some() {
+            break;
+        }
+        let _interrupted = poll(&mut [], Some(&brief));
+    }
     enter()
 }
 
@@ -90,14 +100,24 @@ pub(super) fn size() -> (u16, u16) {
     crossterm::terminal::size().ok().filter(|(width, height)| *width > 0 && *height > 0).unwrap_or((80, 24))
 }
 
-/// A panic's message is read on the normal screen.
-pub(super) fn restore_on_panic() {
+/// Wakes the loop of the dashboard after a panic in another thread.
+static WAKE: Mutex<Option<Sender<FeedEvent>>> = Mutex::new(None);
+
+/// A panic's message is read on the normal screen, and the dashboard ends.
+pub(super) fn restore_on_panic(events: &Sender<FeedEvent>) {
     static HOOK: Once = Once::new();
+    *WAKE.lock().unwrap_or_else(PoisonError::into_inner) = Some(events.clone());
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             restore();
             before(info);
+            if let Ok(wake) = WAKE.try_lock()
+                && let Some(wake) = &*wake
+            {
+                // The loop has ended already: then nothing has to be woken.
+                let _ended = wake.send(FeedEvent::Hangup);
+            }
         }));
     });
 }

@@ -5,11 +5,11 @@ use crate::model::{Bytes, Outcome, Span};
 use crate::protocol::JobRow;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthChar;
 
-/// Columns a text takes.
+/// Columns a text takes: the sum over its characters, so that cutting and measuring agree.
 pub(super) fn width(text: &str) -> usize {
-    UnicodeWidthStr::width(text)
+    text.chars().map(|c| UnicodeWidthChar::width(c).unwrap_or(0)).sum()
 }
 
 /// The longest beginning that fits.
@@ -51,13 +51,13 @@ pub(super) fn cut_middle(text: &str, columns: usize) -> String {
 /// Cut and filled to exactly `columns`, left-aligned.
 pub(super) fn left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
-    format!("{text}{}", " ".repeat(columns - width(text)))
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// Cut and filled to exactly `columns`, right-aligned.
 pub(super) fn right(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
-    format!("{}{text}", " ".repeat(columns - width(text)))
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// GPU-hours with two decimals; fewer where the number is long.

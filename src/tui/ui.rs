@@ -221,7 +221,9 @@ pub struct Ui {
     pub known: bool,
     /// The display is frozen: since when, and what it shows.
     pub frozen: Option<(Now, Box<Snapshot>)>,
-    /// What is odd about the theme, and the like: said once at the start.
+    /// The newest lines of a followed log that came while the display was frozen.
+    pub log_behind: Option<Box<LogWindow>>,
+    /// The theme's name.
     pub theme: String,
 }
 
@@ -257,6 +259,7 @@ impl Ui {
             retry_at: 0,
             known: false,
             frozen: None,
+            log_behind: None,
             theme: "auto".to_owned(),
         }
     }

@@ -86,9 +86,7 @@ fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
         Action::Hold => hold(ui, snap),
         Action::Wrap => (ui.log.wrap, ui.log.sideways) = (!ui.log.wrap, 0),
-        Action::Freeze => {
-            ui.frozen = if ui.frozen.is_some() { None } else { Some((ui.now, Box::new(snap.clone()))) };
-        }
+        Action::Freeze => freeze(ui, snap),
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
         Action::Repaint => return vec![UiCommand::Repaint],
         Action::Suspend => return vec![UiCommand::Suspend],
@@ -146,6 +144,15 @@ fn escape(ui: &mut Ui) {
     }
     if ui.message.take().is_none() && ui.opened.take().is_none() {
         ui.filter.text.clear();
+    }
+}
+
+/// The display stops, or goes on with everything that came meanwhile.
+fn freeze(ui: &mut Ui, snap: &Snapshot) {
+    if ui.frozen.take().is_none() {
+        ui.frozen = Some((ui.now, Box::new(snap.clone())));
+    } else if let Some(window) = ui.log_behind.take() {
+        ui.log.window = *window;
     }
 }
 
@@ -371,4 +378,7 @@ fn typed(ui: &mut Ui, action: &Action) {
     if let Some((at, _)) = text.char_indices().nth(FILTER_CHARS) {
         text.truncate(at);
     }
+    // A cursor whose row is hidden goes to the first match.
+    ui.at.insert(Pane::Queue, 0);
+    ui.at.insert(Pane::History, 0);
 }

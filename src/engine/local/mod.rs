@@ -8,6 +8,7 @@ mod account;
 mod channel;
 mod compose;
 mod leftover;
+mod park;
 mod ports;
 mod settle;
 mod translate;
@@ -20,6 +21,7 @@ use crate::sched::{EngineReport, Launch, StopKind};
 use crate::supervisor::message::{self, Order, Stopping};
 use crate::supervisor::{SOCKET, process, record};
 use channel::{Channel, Channels};
+use park::{Idle, Park};
 use ports::Ports;
 use settle::Lost;
 use std::collections::BTreeMap;
@@ -28,9 +30,9 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+
 use std::sync::Arc;
 
 /// Where the engine's news goes; called from the engine's threads.
@@ -43,7 +45,8 @@ pub struct LocalConfig {
     pub paths: Paths,
     /// `PATH`, `LANG`, `LC_*` of the work.
     pub environment: BTreeMap<String, String>,
-    /// What a process of ours needs to find the driver's library. The work does not see it.
+    /// For `overnight gpu-indices`, which the supervisor asks for the indices of real devices: what it needs to find the
+    /// driver's library. The work does not see it.
     pub driver_environment: BTreeMap<String, String>,
     /// How much of an attempt's log is kept.
     pub log_bound: Bytes,
@@ -64,6 +67,7 @@ pub struct LocalEngine {
     account: BTreeMap<String, String>,
     uid: u32,
     ports: Ports,
+    park: Park,
 }
 
 impl std::fmt::Debug for LocalEngine {
@@ -80,22 +84,10 @@ impl LocalEngine {
         let (channels, thread) = Channels::open(report.clone()).map_err(io_error("watch", &run))?;
         let uid = rustix::process::geteuid().as_raw();
         let account = account::variables(uid);
-        Ok(Self { config, report, channels, thread: Some(thread), account, uid, ports: Ports::default() })
-    }
-
-    fn spawn(&self, lease: LeaseId, run_dir: &Path, stdin: UnixStream) -> io::Result<Child> {
-        let words =
-            std::fs::File::create(run_dir.join("supervisor.err")).map_or_else(|_| Stdio::null(), Stdio::from);
-        Command::new(format!("/proc/self/fd/{}", self.config.executable.as_raw_fd()))
-            .arg0("overnight")
-            .arg("supervise")
-            .arg(lease.to_string())
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(stdin)))
-            .stdout(Stdio::null())
-            .stderr(words)
-            .spawn()
+        let kept = config.executable.try_clone().map_err(io_error("keep the program open for", &run))?;
+        let park = Park::open(kept, &run).map_err(io_error("start a supervisor for", &run))?;
+        let ports = Ports::default();
+        Ok(Self { config, report, channels, thread: Some(thread), account, uid, ports, park })
     }
 
     /// Connects to those that live; the others are settled beside.
@@ -142,18 +134,21 @@ impl Engine for LocalEngine {
         }
         let port = self.ports.take(lease, self.uid);
         let spec = compose::compose(launch, &self.config, &self.account, port);
-        let (mut stream, theirs) = UnixStream::pair().map_err(io_error("make the channel of", &run_dir))?;
-        let child =
-            self.spawn(lease, &run_dir, theirs).map_err(io_error("start the supervisor of", &run_dir))?;
-        // Written after the start so that it is read while we go on; what does not fit at once is the thread's.
         let mut output = message::line(&Order::Launch(Box::new(spec)));
-        if stream.set_nonblocking(true).is_ok()
-            && let Ok(written) = stream.write(&output)
-        {
-            output.drain(..written);
+        let start = |park: &Park| park.take().map_err(io_error("start the supervisor of", &run_dir));
+        let Idle { mut child, mut stream } = start(&self.park)?;
+        let mut sent = send_some(&mut stream, &mut output);
+        if sent.is_err() {
+            // The one that waited is gone: somebody killed it. Nothing of the launch was read.
+            let _ = child.wait();
+            Idle { child, stream } = start(&self.park)?;
+            sent = send_some(&mut stream, &mut output);
         }
+        sent.map_err(io_error("launch by the channel of", &run_dir))?;
+        self.park.refill();
         let token = launch.token.clone();
         self.channels.add(Channel { lease, token, run_dir, stream, child: Some(child), output });
+        self.ports.look_ahead(lease, self.uid);
         Ok(())
     }
 
@@ -187,6 +182,19 @@ impl Drop for LocalEngine {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// Sends what fits at once; the rest is the thread's.
+fn send_some(stream: &mut UnixStream, output: &mut Vec<u8>) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    match stream.write(output) {
+        Ok(written) => {
+            output.drain(..written);
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

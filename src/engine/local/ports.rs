@@ -16,6 +16,8 @@ pub(super) const MASTER: u16 = 10;
 #[derive(Debug, Default)]
 pub(super) struct Ports {
     blocks: HashMap<LeaseId, u64>,
+    /// Looked for off the path of a launch, and free when it was.
+    ahead: Option<u64>,
 }
 
 impl Ports {
@@ -24,16 +26,25 @@ impl Ports {
         if let Some(block) = self.blocks.get(&lease) {
             return port(*block);
         }
+        let block = self.ahead.take().unwrap_or_else(|| self.look(lease, uid));
+        self.blocks.insert(lease, block);
+        port(block)
+    }
+
+    /// Looks for the block of the lease after this one.
+    pub(super) fn look_ahead(&mut self, lease: LeaseId, uid: u32) {
+        self.ahead = Some(self.look(lease.next(), uid));
+    }
+
+    fn look(&self, lease: LeaseId, uid: u32) -> u64 {
         // Schedulers of several accounts start at different places.
         let from = lease.0.wrapping_add(u64::from(uid).wrapping_mul(97));
         let candidates = (0..BLOCKS).map(|step| from.wrapping_add(step) % BLOCKS);
-        let block = candidates
+        candidates
             .filter(|block| !self.blocks.values().any(|taken| taken == block))
             .take(16)
             .find(|block| is_free(port(*block)))
-            .unwrap_or(from % BLOCKS);
-        self.blocks.insert(lease, block);
-        port(block)
+            .unwrap_or(from % BLOCKS)
     }
 
     /// The lease is over.

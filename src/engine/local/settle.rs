@@ -62,13 +62,16 @@ pub(super) fn settle(lost: Vec<Lost>, report: &Report, channels: &Channels) {
         trees.iter().map(|(lease, state, _)| leftover::Target::of(&lease.token, state.as_ref())).collect();
     leftover::end_all(targets, |index, left| {
         let (lease, state, why) = &trees[index];
-        let (at, why) = match left {
-            leftover::Left::Nobody => (lease.witnessed.then(clock::now), why.clone()),
-            leftover::Left::Gone(at) => (Some(at), why.clone()),
-            leftover::Left::Culprits(at, who) => (Some(at), format!("{why}; not gone after a kill: {who}")),
+        let (at, gone, why) = match left {
+            leftover::Left::Nobody => (lease.witnessed.then(clock::now), true, why.clone()),
+            leftover::Left::Gone(at) => (Some(at), true, why.clone()),
+            leftover::Left::Culprits(at, who) => {
+                (Some(at), false, format!("{why}; not gone after a kill: {who}"))
+            }
         };
         let heartbeat = state.as_ref().and_then(JournalState::last_sign);
-        report(EngineReport::Missing { lease: lease.lease, heartbeat, at, why });
+        let collecting = state.as_ref().is_some_and(|state| state.intent().is_some());
+        report(EngineReport::Missing { lease: lease.lease, heartbeat, at, gone, collecting, why });
     });
     outputs.extend(trees.into_iter().filter_map(|(lease, state, _)| Some((lease, state?))));
     for (lease, state) in outputs {

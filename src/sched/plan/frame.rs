@@ -1,32 +1,34 @@
 //! What is free at one moment, when the rest comes back, and the head's reservation.
 
+use super::classes::{Class, Classes};
 use super::{Ask, Reason};
-use crate::model::{
-    Bytes, DeviceState, Gpu, Job, JobId, LeaseDevice, Now, Span, Uuid, memory_fits, model_matches,
-};
-use crate::sched::world::{Device, Pool, World};
+use crate::model::{Bytes, DeviceState, Gpu, Job, JobId, LeaseDevice, Now, Span, Uuid};
+use crate::sched::world::{Pool, World};
 use std::collections::BTreeSet;
 
 /// A draining device is expected back this soon.
 const DRAIN_EXPECTED: Span = Span::secs(1);
-/// A run that is past its limit and grace is expected to end this soon.
-const OVERDUE: Span = Span::secs(10);
+/// Beyond limit and grace, the time for a start, for a kill that is not answered at once, and for the proof.
+pub(super) const MARGIN: Span = Span::secs(10);
 
 /// A free device.
 #[derive(Debug, Clone)]
 struct Slot<'a> {
     gpu: &'a Gpu,
+    /// Its place among the listed devices.
+    ix: usize,
     /// Memory found on it by a fresh reading; `None`: the reading is too old.
     baseline: Option<Bytes>,
 }
 
 /// Something that comes back.
 #[derive(Debug, Clone)]
-struct Return<'a> {
+struct Return {
     /// Boottime milliseconds; `None`: nobody knows.
     at: Option<u64>,
     job: Option<JobId>,
-    gpus: Vec<&'a Gpu>,
+    /// Places among the listed devices.
+    gpus: Vec<usize>,
     cores: u32,
     memory: u64,
 }
@@ -35,9 +37,11 @@ struct Return<'a> {
 #[derive(Debug, Clone)]
 struct Reservation {
     head: JobId,
-    /// Boottime milliseconds; `None`: no promise can be made.
-    shadow: Option<u64>,
-    gpus: BTreeSet<Uuid>,
+    /// Boottime milliseconds.
+    shadow: u64,
+    /// The devices it will take, by place.
+    gpus: BTreeSet<usize>,
+    /// Free now, and not needed by the head then.
     spare_cores: u32,
     spare_memory: u64,
 }
@@ -47,9 +51,11 @@ struct Reservation {
 pub(in crate::sched) enum Placement {
     /// These devices, now.
     Fits(Vec<LeaseDevice>),
-    /// Enough devices are free, but some readings are too old.
+    /// These devices, once fresh readings have proven them.
     Stale {
-        /// Their indices.
+        /// All of them.
+        devices: Vec<LeaseDevice>,
+        /// Indices of those whose reading is too old.
         gpus: Vec<u32>,
     },
     /// Something is short.
@@ -64,61 +70,64 @@ pub(in crate::sched) enum Placement {
 /// What is free at one moment.
 #[derive(Debug, Clone)]
 pub(in crate::sched) struct Frame<'a> {
-    world: &'a World,
     now: u64,
+    classes: Classes<'a>,
     free: Vec<Slot<'a>>,
     cores: u32,
     memory: u64,
-    returns: Vec<Return<'a>>,
+    returns: Vec<Return>,
     reservation: Option<Reservation>,
 }
 
 impl<'a> Frame<'a> {
     /// The present.
     pub(in crate::sched) fn new(world: &'a World, now: &Now) -> Self {
+        let listed: Vec<(&'a Gpu, &'a DeviceState)> = world
+            .pool
+            .devices()
+            .filter_map(|(_, device)| device.gpu.as_ref().map(|gpu| (gpu, &device.state)))
+            .collect();
         let mut free = Vec::new();
         let mut returns = Vec::new();
-        for (_, device) in world.pool.devices() {
-            let Some(gpu) = &device.gpu else { continue };
-            match &device.state {
-                DeviceState::Free => free.push(Slot { gpu, baseline: Pool::provable(device, now) }),
+        let mut held: Vec<(&Uuid, usize)> = Vec::new();
+        for (ix, (gpu, state)) in listed.iter().enumerate() {
+            match state {
+                DeviceState::Free => {
+                    let baseline = world.pool.get(&gpu.uuid).and_then(|device| Pool::provable(device, now));
+                    free.push(Slot { gpu, ix, baseline });
+                }
                 DeviceState::Draining { .. } => returns.push(Return {
                     at: Some(now.boottime_ms + DRAIN_EXPECTED.0),
                     job: None,
-                    gpus: vec![gpu],
+                    gpus: vec![ix],
                     cores: 0,
                     memory: 0,
                 }),
+                DeviceState::Held { .. } => held.push((&gpu.uuid, ix)),
                 _ => {}
             }
         }
+        held.sort_unstable();
         for lease in world.leases.held() {
-            let limit = world.queue.get(lease.job).and_then(super::length);
-            let at = limit.map(|limit| {
-                let end = lease.granted.boottime_ms + limit.0;
-                if lease.granted.boot == now.boot {
-                    end.max(now.boottime_ms + OVERDUE.0)
-                } else {
-                    now.boottime_ms
-                }
+            let length = world.queue.get(lease.job).and_then(super::length);
+            let at = length.map(|length| match now.since(&lease.granted) {
+                Some(_) => (lease.granted.boottime_ms + length.0).max(now.boottime_ms + MARGIN.0),
+                // The machine was started anew since: what held it is gone, and only the report is missing.
+                None => now.boottime_ms + DRAIN_EXPECTED.0,
             });
-            let gpus = lease
-                .held
-                .devices
-                .iter()
-                .filter_map(|held| world.pool.get(&held.uuid)?.gpu.as_ref())
-                .collect();
+            let place = |uuid: &Uuid| held.binary_search_by(|(held, _)| (*held).cmp(uuid)).ok();
+            let gpus = lease.held.devices.iter().filter_map(|device| Some(held[place(&device.uuid)?].1));
             returns.push(Return {
                 at,
                 job: Some(lease.job),
-                gpus,
+                gpus: gpus.collect(),
                 cores: lease.held.cores,
                 memory: lease.held.memory.0,
             });
         }
         let mut frame = Self {
-            world,
             now: now.boottime_ms,
+            classes: Classes::new(listed),
             free,
             cores: world.pool.cores_free(),
             memory: world.pool.memory_free(),
@@ -130,49 +139,50 @@ impl<'a> Frame<'a> {
     }
 
     /// Whether no waiting job can start any more, when each asks for at least `least_gpus`.
-    pub(in crate::sched) fn exhausted(&self, least_gpus: u32) -> bool {
-        self.cores == 0 || (self.free.len() as u64) < u64::from(least_gpus)
+    pub(in crate::sched) const fn exhausted(&self, least_gpus: u32) -> bool {
+        self.cores == 0 || (self.free.len() as u64) < least_gpus as u64
     }
 
-    pub(in crate::sched) const fn has_reservation(&self) -> bool {
-        self.reservation.is_some()
+    /// Whom a reservation is kept for.
+    pub(in crate::sched) fn head(&self) -> Option<JobId> {
+        self.reservation.as_ref().map(|reservation| reservation.head)
     }
 
     /// Finds a place for a job that holds it for `length` at most (`None`: nobody knows).
-    pub(in crate::sched) fn place(&self, job: &Job, ask: &Ask, length: Option<Span>) -> Placement {
-        let fitting: Vec<&Slot<'_>> = self.free.iter().filter(|slot| fits(job, slot.gpu)).collect();
+    pub(in crate::sched) fn place(&mut self, job: &'a Job, ask: &Ask, length: Option<Span>) -> Placement {
+        let class = self.classes.of(job);
+        let fitting: Vec<&Slot<'_>> = self.free.iter().filter(|slot| class.fits[slot.ix]).collect();
         if (fitting.len() as u64) < u64::from(ask.gpus) {
-            return Placement::Short(self.short_of_gpus(job, ask, fitting.len() as u32));
+            let free = fitting.len() as u32;
+            return Placement::Short(self.short_of_gpus(&class, ask, free));
         }
         if self.cores < ask.cores {
             return Placement::Short(Reason::Cores { asked: ask.cores, free: self.cores });
         }
         if self.memory < ask.memory.0 {
-            return Placement::Short(Reason::Memory {
-                asked: ask.memory.to_string(),
-                free: Bytes(self.memory).to_string(),
-            });
+            return Placement::Short(Reason::Memory { asked: ask.memory, free: Bytes(self.memory) });
         }
         match self.choose(ask, length, fitting) {
             Err(head) => Placement::BehindHead { head },
             Ok(chosen) => {
-                let stale: Vec<u32> =
+                let devices = chosen
+                    .iter()
+                    .map(|slot| LeaseDevice {
+                        uuid: slot.gpu.uuid.clone(),
+                        baseline: slot.baseline.unwrap_or_default(),
+                    })
+                    .collect();
+                let gpus: Vec<u32> =
                     chosen.iter().filter(|slot| slot.baseline.is_none()).map(|slot| slot.gpu.index).collect();
-                if stale.is_empty() {
-                    Placement::Fits(
-                        chosen
-                            .iter()
-                            .map(|slot| LeaseDevice {
-                                uuid: slot.gpu.uuid.clone(),
-                                baseline: slot.baseline.unwrap_or_default(),
-                            })
-                            .collect(),
-                    )
-                } else {
-                    Placement::Stale { gpus: stale }
-                }
+                if gpus.is_empty() { Placement::Fits(devices) } else { Placement::Stale { devices, gpus } }
             }
         }
+    }
+
+    /// Whether a job of that length is over by the time the head is promised its start.
+    fn over_by_then(&self, length: Option<Span>) -> bool {
+        let shadow = self.reservation.as_ref().map(|reservation| reservation.shadow);
+        shadow.zip(length).is_some_and(|(shadow, length)| self.now + length.0 <= shadow)
     }
 
     /// Picks devices: the smallest that fit, lowest index first, and the head's only if the job is over by then.
@@ -182,100 +192,83 @@ impl<'a> Frame<'a> {
         length: Option<Span>,
         mut fitting: Vec<&'s Slot<'a>>,
     ) -> Result<Vec<&'s Slot<'a>>, JobId> {
-        fitting.sort_by_key(|slot| (slot.gpu.memory, slot.gpu.index));
         let wanted = ask.gpus as usize;
-        let Some(Reservation { head, shadow: Some(shadow), gpus, spare_cores, spare_memory }) =
-            &self.reservation
-        else {
+        let Some(Reservation { head, gpus, spare_cores, spare_memory, .. }) = &self.reservation else {
+            fitting.sort_by_key(|slot| (slot.gpu.memory, slot.gpu.index));
             fitting.truncate(wanted);
             return Ok(fitting);
         };
-        let over_by_then = length.is_some_and(|length| self.now + length.0 <= *shadow);
-        if over_by_then {
-            fitting.sort_by_key(|slot| (!gpus.contains(&slot.gpu.uuid), slot.gpu.memory, slot.gpu.index));
+        if self.over_by_then(length) {
+            // The head's own come first: what it leaves is for jobs that last longer.
+            fitting.sort_by_key(|slot| (!gpus.contains(&slot.ix), slot.gpu.memory, slot.gpu.index));
         } else {
-            fitting.retain(|slot| !gpus.contains(&slot.gpu.uuid));
+            fitting.retain(|slot| !gpus.contains(&slot.ix));
             if fitting.len() < wanted || ask.cores > *spare_cores || ask.memory.0 > *spare_memory {
                 return Err(*head);
             }
+            fitting.sort_by_key(|slot| (slot.gpu.memory, slot.gpu.index));
         }
         fitting.truncate(wanted);
         Ok(fitting)
     }
 
-    /// Takes what a job was given; it comes back at `self.now + length`.
-    pub(in crate::sched) fn take(&mut self, devices: &[LeaseDevice], ask: &Ask) {
+    /// Takes what a job was given for `length` at most.
+    pub(in crate::sched) fn take(&mut self, devices: &[LeaseDevice], ask: &Ask, length: Option<Span>) {
         let before = self.free.len();
         self.free.retain(|slot| devices.iter().all(|device| device.uuid != slot.gpu.uuid));
         debug_assert_eq!(before - self.free.len(), devices.len(), "only free devices are taken");
         self.cores -= ask.cores;
         self.memory -= ask.memory.0;
+        let over_by_then = self.over_by_then(length);
         if let Some(reservation) = &mut self.reservation {
-            reservation.spare_cores = reservation.spare_cores.saturating_sub(ask.cores);
-            reservation.spare_memory = reservation.spare_memory.saturating_sub(ask.memory.0);
+            if !over_by_then {
+                reservation.spare_cores = reservation.spare_cores.saturating_sub(ask.cores);
+                reservation.spare_memory = reservation.spare_memory.saturating_sub(ask.memory.0);
+            }
+            reservation.spare_cores = reservation.spare_cores.min(self.cores);
+            reservation.spare_memory = reservation.spare_memory.min(self.memory);
         }
     }
 
-    /// Reserves for the first job that does not fit: only one reservation is made.
-    pub(in crate::sched) fn reserve(&mut self, job: &Job, ask: &Ask) {
+    /// Reserves for a job that does not fit, if it is the first to which a start can be promised.
+    pub(in crate::sched) fn reserve(&mut self, job: &'a Job, ask: &Ask) {
         if self.reservation.is_some() {
             return;
         }
-        let mut gpus: Vec<&Gpu> =
-            self.free.iter().map(|slot| slot.gpu).filter(|gpu| fits(job, gpu)).collect();
+        let class = self.classes.of(job);
+        if class.fitting < ask.gpus {
+            return;
+        }
+        let mut gpus: Vec<usize> =
+            self.free.iter().map(|slot| slot.ix).filter(|ix| class.fits[*ix]).collect();
         let (mut cores, mut memory) = (self.cores, self.memory);
-        let mut shadow = None;
         for back in &self.returns {
-            let Some(at) = back.at else { break };
+            // What comes back when nobody knows comes last: no promise can be made from here on.
+            let Some(shadow) = back.at else { return };
             // Later returns go to the front: the head prefers them, so that what is free now stays usable.
-            gpus.splice(0..0, back.gpus.iter().copied().filter(|gpu| fits(job, gpu)));
+            gpus.splice(0..0, back.gpus.iter().copied().filter(|ix| class.fits[*ix]));
             cores += back.cores;
             memory += back.memory;
             if gpus.len() as u64 >= u64::from(ask.gpus) && cores >= ask.cores && memory >= ask.memory.0 {
-                shadow = Some(at);
-                break;
+                self.reservation = Some(Reservation {
+                    head: job.id,
+                    shadow,
+                    gpus: gpus.into_iter().take(ask.gpus as usize).collect(),
+                    spare_cores: (cores - ask.cores).min(self.cores),
+                    spare_memory: (memory - ask.memory.0).min(self.memory),
+                });
+                return;
             }
         }
-        self.reservation = Some(Reservation {
-            head: job.id,
-            shadow,
-            gpus: gpus.iter().take(ask.gpus as usize).map(|gpu| gpu.uuid.clone()).collect(),
-            spare_cores: cores.saturating_sub(ask.cores).min(self.cores),
-            spare_memory: memory.saturating_sub(ask.memory.0).min(self.memory),
-        });
     }
 
-    fn short_of_gpus(&self, job: &Job, ask: &Ask, free: u32) -> Reason {
-        let devices = self.world.pool.devices();
-        let fitting: Vec<&Device> = devices
-            .iter()
-            .map(|(_, device)| *device)
-            .filter(|device| device.gpu.as_ref().is_some_and(|gpu| fits(job, gpu)))
-            .collect();
-        let out: Vec<String> = fitting
-            .iter()
-            .filter(|device| {
-                !matches!(
-                    device.state,
-                    DeviceState::Free | DeviceState::Held { .. } | DeviceState::Draining { .. }
-                )
-            })
-            .filter_map(|device| {
-                device.gpu.as_ref().map(|gpu| format!("GPU {} is {}", gpu.index, device.state.word()))
-            })
-            .collect();
+    fn short_of_gpus(&self, class: &Class, ask: &Ask, free: u32) -> Reason {
         let holder = self
             .returns
             .iter()
-            .filter(|back| back.gpus.iter().any(|gpu| fits(job, gpu)))
+            .filter(|back| back.gpus.iter().any(|ix| class.fits[*ix]))
             .find_map(|back| back.job);
-        Reason::Gpus {
-            asked: ask.gpus,
-            free,
-            fitting: fitting.len() as u32,
-            holder,
-            out: (!out.is_empty()).then(|| out.join(", ")),
-        }
+        Reason::Gpus { asked: ask.gpus, free, fitting: class.fitting, holder, out: class.out.clone() }
     }
 
     fn sort(&mut self) {
@@ -284,8 +277,8 @@ impl<'a> Frame<'a> {
 }
 
 /// Simulated time, for forecasts.
-impl<'a> Frame<'a> {
-    /// Treats every free device as proven, and uses expected lengths instead of limits for what is held.
+impl Frame<'_> {
+    /// Treats every free device as proven, and uses expected ends instead of limits for what is held.
     pub(in crate::sched) fn hypothetical(mut self, expected_end: &dyn Fn(JobId) -> Option<u64>) -> Self {
         for slot in &mut self.free {
             slot.baseline = Some(slot.baseline.unwrap_or_default());
@@ -313,13 +306,15 @@ impl<'a> Frame<'a> {
     pub(in crate::sched) fn advance(&mut self, to: u64) {
         self.now = to;
         self.reservation = None;
-        while self.next_return().is_some_and(|at| at <= to) {
-            let back = self.returns.remove(0);
-            self.free.extend(back.gpus.iter().map(|gpu| Slot { gpu, baseline: Some(Bytes(0)) }));
+        let due = self.returns.iter().take_while(|back| back.at.is_some_and(|at| at <= to)).count();
+        for back in self.returns.drain(..due) {
             self.cores += back.cores;
             self.memory += back.memory;
+            for ix in back.gpus {
+                self.free.push(Slot { gpu: self.classes.gpu(ix), ix, baseline: Some(Bytes(0)) });
+            }
         }
-        self.free.sort_by_key(|slot| slot.gpu.index);
+        self.free.sort_by_key(|slot| slot.ix);
     }
 
     /// Gives a job what it asked for until `until`.
@@ -330,21 +325,16 @@ impl<'a> Frame<'a> {
         ask: &Ask,
         until: Option<u64>,
     ) {
-        let gpus: Vec<&'a Gpu> = self
+        let gpus: Vec<usize> = self
             .free
             .iter()
             .filter(|slot| devices.iter().any(|device| device.uuid == slot.gpu.uuid))
-            .map(|slot| slot.gpu)
+            .map(|slot| slot.ix)
             .collect();
-        self.take(devices, ask);
-        self.returns.push(Return { at: until, job: Some(job), gpus, cores: ask.cores, memory: ask.memory.0 });
-        self.sort();
+        self.take(devices, ask, until.map(|until| Span(until - self.now)));
+        let back = Return { at: until, job: Some(job), gpus, cores: ask.cores, memory: ask.memory.0 };
+        let key = |back: &Return| (back.at.unwrap_or(u64::MAX), back.job);
+        let place = self.returns.partition_point(|other| key(other) <= key(&back));
+        self.returns.insert(place, back);
     }
-}
-
-/// Whether a device is one that a job asks for.
-fn fits(job: &Job, gpu: &Gpu) -> bool {
-    let request = &job.spec.request;
-    (request.gpu_model.is_empty() || request.gpu_model.iter().any(|word| model_matches(&gpu.name, word)))
-        && request.gpu_memory.is_none_or(|asked| memory_fits(gpu.memory, asked))
 }

@@ -1,9 +1,11 @@
 //! Which waiting jobs start now, and why each of the others waits. Pure and total, with deterministic ties.
 //!
-//! The line is walked in its order. The first job that does not fit gets a reservation: the moment at which enough of
-//! what is held comes back by the limits of those that hold it, and the devices it will take. A later job may start
-//! before it (EASY backfill) if it is over by then, or if it leaves the reservation alone.
+//! The line is walked in its order. The first job that does not fit and to which a start can be promised gets a
+//! reservation: the moment at which enough of what is held comes back by the limits of those that hold it, and the devices
+//! it will take. A later job may start before it (EASY backfill) if it is over by then, or if it leaves the reservation
+//! alone. A job whose devices only wait for a fresh reading keeps them: nobody behind it takes them meanwhile.
 
+mod classes;
 mod frame;
 mod reason;
 
@@ -12,11 +14,11 @@ pub use reason::Reason;
 
 use super::world::World;
 use crate::model::{
-    Amount, AttemptNo, AttemptState, Bytes, DeviceState, EndedBy, Job, JobId, LeaseDevice, Limit, Now, Span,
-    TaskIx,
+    Amount, AttemptNo, AttemptState, Bytes, DeviceState, Job, JobId, Lease, LeaseDevice, Limit, Now, Span,
+    TaskIx, Uuid,
 };
 
-/// After the head of the line has its reservation, this many jobs behind it are looked at for backfill.
+/// This many jobs behind the first that does not fit are looked at for backfill.
 const BACKFILL_DEPTH: usize = 1_000;
 /// The wait before the second attempt; doubled for each further one.
 const RETRY_WAIT: Span = Span::secs(5);
@@ -74,63 +76,96 @@ pub(super) enum Verdict {
 
 /// What to start now.
 pub fn plan(world: &World, now: &Now) -> Plan {
-    let mut plan = Plan::default();
-    let mut frame = Frame::new(world, now);
-    let mut behind_head = 0;
+    let mut plan = Plan { wake_at: world.queue.next_moment(now), ..Plan::default() };
+    let least_gpus = world.queue.least_gpus();
+    if world.queue.waiting() == 0 || hopeless(world, least_gpus) {
+        return plan;
+    }
+    let mut walk = Walk::new(world, now);
     for job in world.queue.line() {
-        if frame.exhausted(world.queue.least_gpus()) || behind_head > BACKFILL_DEPTH {
+        if walk.frame.exhausted(least_gpus) || walk.is_deep() {
             break;
         }
-        match consider(world, &mut frame, job, now) {
+        match walk.consider(job) {
             Verdict::Start(start) => plan.starts.push(start),
             Verdict::Wait(Reason::Checking { .. }) => plan.probe = true,
             Verdict::Wait(_) => {}
         }
-        behind_head += usize::from(frame.has_reservation());
     }
-    plan.wake_at = world.queue.next_moment(now);
     plan
 }
 
-/// Why each waiting job waits, in the line's order. The same walk as [`plan`], not cut short.
+/// Why each waiting job waits, in the line's order. The same walk as [`plan`]'s.
 pub fn explain(world: &World, now: &Now) -> Vec<(JobId, Reason)> {
-    let mut frame = Frame::new(world, now);
-    let mut reasons = Vec::with_capacity(world.queue.waiting());
-    for job in world.queue.line() {
-        let reason = match consider(world, &mut frame, job, now) {
-            Verdict::Start(_) => Reason::Next,
-            Verdict::Wait(reason) => reason,
-        };
-        reasons.push((job.id, reason));
-    }
-    reasons
+    let mut walk = Walk::new(world, now);
+    world
+        .queue
+        .line()
+        .map(|job| match walk.consider(job) {
+            Verdict::Start(_) => (job.id, Reason::Next),
+            Verdict::Wait(reason) => (job.id, reason),
+        })
+        .collect()
 }
 
-fn consider(world: &World, frame: &mut Frame<'_>, job: &Job, now: &Now) -> Verdict {
-    if let Some(reason) = gate(world, job, now) {
-        return Verdict::Wait(reason);
+/// Whether nothing can start, seen without a frame.
+fn hopeless(world: &World, least_gpus: u32) -> bool {
+    if world.pool.cores_free() == 0 {
+        return true;
     }
-    let Some((task, attempt)) = queued(job) else { return Verdict::Wait(Reason::Next) };
-    let ask = ask(world, job);
-    let length = job.spec.request.limit.span().map(|limit| Span(limit.0 + job.spec.work.stop.grace.0));
-    match frame.place(job, &ask, length) {
-        Placement::Fits(devices) => {
-            frame.take(&devices, &ask);
-            Verdict::Start(Start {
-                job: job.id,
-                task,
-                attempt,
-                devices,
-                cores: ask.cores,
-                memory: ask.memory,
-            })
+    let free = world.pool.devices().filter(|(_, device)| device.state == DeviceState::Free);
+    least_gpus > 0 && free.take(least_gpus as usize).count() < least_gpus as usize
+}
+
+/// A walk along the line.
+struct Walk<'a> {
+    world: &'a World,
+    now: &'a Now,
+    frame: Frame<'a>,
+    /// Jobs looked at since the first that did not fit.
+    behind: usize,
+    first_short: Option<JobId>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(world: &'a World, now: &'a Now) -> Self {
+        Self { world, now, frame: Frame::new(world, now), behind: 0, first_short: None }
+    }
+
+    const fn is_deep(&self) -> bool {
+        self.behind > BACKFILL_DEPTH
+    }
+
+    fn consider(&mut self, job: &'a Job) -> Verdict {
+        if let Some(reason) = gate(self.world, job, self.now) {
+            return Verdict::Wait(reason);
         }
-        Placement::Stale { gpus } => Verdict::Wait(Reason::Checking { gpus }),
-        Placement::Short(reason) => {
-            frame.reserve(job, &ask);
-            Verdict::Wait(reason)
+        let Some((task, attempt)) = queued(job) else { return Verdict::Wait(Reason::Next) };
+        let ask = ask(self.world, job);
+        let length = length(job);
+        let placement = self.frame.place(job, &ask, length);
+        self.behind += usize::from(self.first_short.is_some());
+        match placement {
+            Placement::Fits(_) | Placement::Stale { .. } if self.is_deep() => {
+                let head = self.frame.head().or(self.first_short).unwrap_or(job.id);
+                Verdict::Wait(Reason::BehindHead { head })
+            }
+            Placement::Fits(devices) => {
+                self.frame.take(&devices, &ask, length);
+                let Ask { cores, memory, .. } = ask;
+                Verdict::Start(Start { job: job.id, task, attempt, devices, cores, memory })
+            }
+            Placement::Stale { devices, gpus } => {
+                self.frame.take(&devices, &ask, length);
+                Verdict::Wait(Reason::Checking { gpus })
+            }
+            Placement::Short(reason) => {
+                self.first_short.get_or_insert(job.id);
+                self.frame.reserve(job, &ask);
+                Verdict::Wait(reason)
+            }
+            Placement::BehindHead { head } => Verdict::Wait(Reason::BehindHead { head }),
         }
-        Placement::BehindHead { head } => Verdict::Wait(Reason::BehindHead { head }),
     }
 }
 
@@ -143,7 +178,10 @@ pub fn ask(world: &World, job: &Job) -> Ask {
     let pool_gpus = world.pool.gpus();
     let gpus = match request.gpus {
         Amount::Some(n) => n,
-        Amount::All => pool_gpus.max(1),
+        Amount::All => {
+            let listed = world.pool.devices().filter_map(|(_, device)| device.gpu.as_ref());
+            (listed.filter(|gpu| classes::fits(job, gpu)).count() as u32).max(1)
+        }
     };
     let (all_cores, all_memory) = world.pool.host.map_or((1, 0), |host| (host.cores, host.memory.0));
     let share = |all: u64| if pool_gpus == 0 { all } else { all / u64::from(pool_gpus) * u64::from(gpus) };
@@ -160,7 +198,7 @@ pub fn ask(world: &World, job: &Job) -> Ask {
         None if gpus == 0 => all_memory / u64::from(all_cores.max(1)) * u64::from(cores),
         None => share(all_memory),
     };
-    Ask { gpus, cores, memory: Bytes(memory.min(all_memory.max(memory))) }
+    Ask { gpus, cores, memory: Bytes(memory) }
 }
 
 /// The task and attempt of a job that would start next.
@@ -179,14 +217,8 @@ pub(super) fn gate(world: &World, job: &Job, now: &Now) -> Option<Reason> {
     if let Some(by) = &job.paused {
         return Some(Reason::Paused { by: by.clone() });
     }
-    for dependency in &job.after {
-        match dependency.job {
-            None => return Some(Reason::NoSuchJob { name: dependency.name.clone() }),
-            Some(on) if world.queue.outcome_of(on).is_none() && world.queue.get(on).is_some() => {
-                return Some(Reason::After { job: on });
-            }
-            Some(_) => {}
-        }
+    if let Some(reason) = waits_for(world, job) {
+        return Some(reason);
     }
     if let Some(at) = job.spec.request.start_after_ms
         && now.wall_ms < at
@@ -204,19 +236,32 @@ pub(super) fn gate(world: &World, job: &Job, now: &Now) -> Option<Reason> {
             return Some(Reason::Preparing { what: preparing(job) });
         }
     }
-    // The next attempt starts only when the last one's processes are proven gone.
-    let unproven =
-        task.attempts.iter().rev().nth(1).and_then(|last| last.state.lease()).is_some_and(|lease| {
-            world.lease(lease).is_some_and(|lease| {
-                lease.ended.is_some_and(|(ended, by)| by == EndedBy::AfterKill && ended.boot == now.boot)
-                    && (lease.returned.is_none()
-                        || lease.held.devices.iter().any(|held| {
-                            matches!(world.pool.get(&held.uuid).map(|device| &device.state),
-                            Some(DeviceState::Quarantined(quarantine)) if quarantine.lease == Some(lease.id))
-                        }))
-            })
-        });
-    unproven.then_some(Reason::LastAttemptAlive)
+    let last = task.attempts.iter().rev().nth(1).and_then(|last| world.lease(last.state.lease()?));
+    last.is_some_and(|lease| is_alive(world, lease, now)).then_some(Reason::LastAttemptAlive)
+}
+
+/// The job or the name that a job waits for. One that is no longer in memory is done.
+pub(super) fn waits_for(world: &World, job: &Job) -> Option<Reason> {
+    job.after.iter().find_map(|dependency| match dependency.job {
+        None => Some(Reason::NoSuchJob { name: dependency.name.clone() }),
+        Some(on) => {
+            world.queue.get(on).is_some_and(|on| on.done.is_none()).then_some(Reason::After { job: on })
+        }
+    })
+}
+
+/// Whether processes of an ended lease are not proven gone: the task's next attempt waits for the proof, or for the next
+/// boot. A device of the lease that has left its quarantine is such a proof.
+fn is_alive(world: &World, lease: &Lease, now: &Now) -> bool {
+    let quarantined = |uuid: &Uuid| {
+        world.pool.get(uuid).is_some_and(
+            |device| matches!(&device.state, DeviceState::Quarantined(why) if why.lease == Some(lease.id)),
+        )
+    };
+    world.leases.is_unproven(lease, now)
+        && (lease.returned.is_none()
+            || lease.held.devices.is_empty()
+            || lease.held.devices.iter().any(|held| quarantined(&held.uuid)))
 }
 
 /// How long the attempt of that number waits after it was queued; `None` for the first.
@@ -225,10 +270,12 @@ pub(super) fn retry_wait(attempt: AttemptNo) -> Option<Span> {
     Some(Span((RETRY_WAIT.0 << doublings).min(RETRY_WAIT_MAX.0)))
 }
 
-/// How long a job is expected to hold what it gets, for plans: its limit and grace.
+/// How long a job may hold what it gets: its limit, its grace, and a margin for the start and the end.
 pub(super) fn length(job: &Job) -> Option<Span> {
     match job.spec.request.limit {
-        Limit::For(limit) => Some(Span(limit.0 + job.spec.work.stop.grace.0)),
+        Limit::For(limit) => {
+            Some(Span(limit.0.saturating_add(job.spec.work.stop.grace.0).saturating_add(frame::MARGIN.0)))
+        }
         Limit::UntilDone => None,
     }
 }

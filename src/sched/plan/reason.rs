@@ -1,6 +1,6 @@
 //! Why a job waits, as data; in words for screens, with the job or the person in the way.
 
-use crate::model::JobId;
+use crate::model::{Bytes, JobId};
 
 /// Why a job waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,10 +68,10 @@ pub enum Reason {
     },
     /// Too little memory is free.
     Memory {
-        /// Asked for, in words.
-        asked: String,
-        /// Free, in words.
-        free: String,
+        /// Asked for.
+        asked: Bytes,
+        /// Free.
+        free: Bytes,
     },
     /// It would fit, but would delay the job at the head of the line.
     BehindHead {
@@ -99,12 +99,12 @@ impl Reason {
                 format!("checking GPU {}", list.join(","))
             }
             Self::Gpus { asked, free, fitting, holder, out } => {
-                let mut words = if asked > fitting {
-                    format!("needs {asked} GPUs; {fitting} fit")
-                } else if *asked == 1 {
-                    "needs a free GPU".to_owned()
-                } else {
-                    format!("needs {asked} free, {free} is")
+                let mut words = match (asked, free) {
+                    (asked, _) if asked > fitting => format!("needs {asked} GPUs; {fitting} of the pool fit"),
+                    (1, _) => "needs a free GPU".to_owned(),
+                    (asked, 0) => format!("needs {asked} free, none is"),
+                    (asked, 1) => format!("needs {asked} free, 1 is"),
+                    (asked, free) => format!("needs {asked} free, {free} are"),
                 };
                 if let Some(holder) = holder {
                     words = format!("{words}; {} holds", job(*holder));
@@ -114,6 +114,7 @@ impl Reason {
                 }
                 words
             }
+            Self::Cores { asked, free: 0 } => format!("needs {asked} cores, none free"),
             Self::Cores { asked, free } => format!("needs {asked} cores, {free} free"),
             Self::Memory { asked, free } => format!("needs {asked} memory, {free} free"),
             Self::BehindHead { head } => format!("would delay {}", job(*head)),

@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
     open: BTreeMap<LeaseId, Lease>,
-    /// Launched again in this process, because no trace of a supervisor was found. Not durable.
-    relaunched: BTreeSet<LeaseId>,
+    /// When each draining lease was first seen to be, in this process. Not durable.
+    draining_since: BTreeMap<LeaseId, Now>,
+    /// Leases that ended [`EndedBy::AfterKill`] and whose last process was seen to be gone later. Not durable.
+    proven: BTreeSet<LeaseId>,
 }
 
 /// How a lease ended.
@@ -46,11 +48,24 @@ impl Leases {
         self.iter().filter(|lease| lease.ended.is_some())
     }
 
-    /// Notes that a lease is launched again; `false` if it was before.
-    pub fn relaunch(&mut self, id: LeaseId) -> bool {
-        self.relaunched.insert(id)
+    /// When a draining lease was first seen to be: now, if it was not before.
+    pub(in crate::sched) fn draining_since(&mut self, id: LeaseId, now: Now) -> Now {
+        *self.draining_since.entry(id).or_insert(now)
     }
 
+    /// Notes that the last process of a lease is gone after all.
+    pub(in crate::sched) fn prove(&mut self, id: LeaseId) {
+        self.proven.insert(id);
+    }
+
+    /// Whether a process of an ended lease may still live: a kill was not answered in this boot, and nobody has seen the
+    /// process go since.
+    pub fn is_unproven(&self, lease: &Lease, now: &Now) -> bool {
+        lease.ended.is_some_and(|(ended, by)| by == EndedBy::AfterKill && ended.boot == now.boot)
+            && !self.proven.contains(&lease.id)
+    }
+
+    /// Puts a lease in: a stored one, or a new one.
     pub(super) fn restore(&mut self, lease: Lease) {
         self.open.insert(lease.id, lease);
     }
@@ -58,20 +73,16 @@ impl Leases {
     pub(super) fn heartbeat(&mut self, id: LeaseId, at: Now) {
         if let Some(lease) = self.open.get_mut(&id)
             && lease.ended.is_none()
-            && at.since(&lease.heartbeat).is_none_or(|span| span.0 > 0)
+            && at.since(&lease.heartbeat).is_some_and(|span| span.0 > 0)
         {
             lease.heartbeat = at;
         }
     }
 
-    /// Opens a lease.
-    pub(super) fn grant(&mut self, lease: Lease) -> &Lease {
-        self.open.entry(lease.id).or_insert(lease)
-    }
-
     /// Ends a lease: the meter stops.
     pub(super) fn end(&mut self, id: LeaseId, end: End) -> Result<&Lease, ApplyError> {
-        let lease = self.open.get_mut(&id).ok_or(ApplyError::NoLease(id))?;
+        let lease =
+            self.open.get_mut(&id).filter(|lease| lease.ended.is_none()).ok_or(ApplyError::NoLease(id))?;
         lease.ended = Some((end.at, end.by));
         lease.waived = end.waived;
         lease.suspended_ms = end.suspended_ms;
@@ -80,6 +91,10 @@ impl Leases {
 
     /// Takes a lease out: its devices are back.
     pub(super) fn give_back(&mut self, id: LeaseId, returned: Returned) -> Result<Lease, ApplyError> {
+        if self.open.get(&id).is_none_or(|lease| lease.ended.is_none()) {
+            return Err(ApplyError::NoLease(id));
+        }
+        self.draining_since.remove(&id);
         let mut lease = self.open.remove(&id).ok_or(ApplyError::NoLease(id))?;
         lease.returned = Some(returned);
         Ok(lease)

@@ -21,7 +21,7 @@ impl Ledger {
     }
 
     /// All of them, by number.
-    pub fn iter(&self) -> impl Iterator<Item = &Lease> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Lease> {
         self.leases.values()
     }
 

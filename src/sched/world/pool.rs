@@ -13,6 +13,8 @@ const READING_MAX_AGE: Span = Span(250);
 pub const DRAIN_MAX: Span = Span::secs(30);
 /// Memory in use on a device with no visible process above this means somebody is there whom we cannot see.
 const UNSEEN_BYTES: u64 = 2 * Bytes::GIB;
+/// What is said of a device that has not been read.
+const NOT_READ: &str = "not read yet";
 
 /// One device.
 #[derive(Debug, Clone)]
@@ -32,7 +34,7 @@ pub struct Device {
 pub enum Drained {
     /// No process of the lease, memory back at the baseline.
     Clean,
-    /// It is not there any more: nothing is left to prove.
+    /// It is not there any more, and why: nothing is left to prove.
     Gone(String),
     /// Not yet, and why.
     NotYet(String),
@@ -42,6 +44,10 @@ pub enum Drained {
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
     devices: BTreeMap<Uuid, Device>,
+    /// Listed devices in index order, remembered ones last.
+    order: Vec<Uuid>,
+    /// How many of them are listed.
+    gpus: u32,
     /// Cores and memory in all.
     pub host: Option<HostReading>,
     /// Leased cores.
@@ -56,14 +62,18 @@ pub struct Pool {
     utilisation: BTreeMap<LeaseId, (u64, u64)>,
 }
 
+impl Device {
+    /// One that has been named and not read.
+    fn unread() -> Self {
+        let state = DeviceState::Unknown { detail: NOT_READ.to_owned() };
+        Self { gpu: None, was: None, state, reading: None }
+    }
+}
+
 impl Pool {
     /// All devices, in index order; remembered ones that are not listed last.
-    pub fn devices(&self) -> Vec<(&Uuid, &Device)> {
-        let mut all: Vec<_> = self.devices.iter().collect();
-        all.sort_by_key(|(uuid, device)| {
-            (device.gpu.as_ref().map_or(u32::MAX, |gpu| gpu.index), (*uuid).clone())
-        });
-        all
+    pub fn devices(&self) -> impl Iterator<Item = (&Uuid, &Device)> {
+        self.order.iter().filter_map(|uuid| self.devices.get_key_value(uuid))
     }
 
     /// One device.
@@ -72,8 +82,16 @@ impl Pool {
     }
 
     /// How many devices are listed.
-    pub fn gpus(&self) -> u32 {
-        self.devices.values().filter(|device| device.gpu.is_some()).count() as u32
+    pub const fn gpus(&self) -> u32 {
+        self.gpus
+    }
+
+    /// The lease that a device is held by, or draining from.
+    pub fn holder(&self, uuid: &Uuid) -> Option<LeaseId> {
+        match self.devices.get(uuid).map(|device| &device.state) {
+            Some(DeviceState::Held { lease } | DeviceState::Draining { lease, .. }) => Some(*lease),
+            _ => None,
+        }
     }
 
     /// Cores that are not leased.
@@ -93,15 +111,31 @@ impl Pool {
             device.gpu = None;
         }
         for gpu in gpus {
-            let device = self.devices.entry(gpu.uuid.clone()).or_insert_with(|| Device {
-                gpu: None,
-                was: None,
-                state: DeviceState::Unknown { detail: "not read yet".to_owned() },
-                reading: None,
-            });
+            let device = self.devices.entry(gpu.uuid.clone()).or_insert_with(Device::unread);
             device.gpu = Some(gpu.clone());
             device.was = Some(gpu.clone());
         }
+        self.reorder();
+    }
+
+    fn reorder(&mut self) {
+        let mut order: Vec<(u32, &Uuid)> = self
+            .devices
+            .iter()
+            .map(|(uuid, device)| (device.gpu.as_ref().map_or(u32::MAX, |gpu| gpu.index), uuid))
+            .collect();
+        order.sort();
+        self.order = order.into_iter().map(|(_, uuid)| uuid.clone()).collect();
+        self.gpus = self.devices.values().filter(|device| device.gpu.is_some()).count() as u32;
+    }
+
+    /// A device, remembered from now on.
+    fn entry(&mut self, uuid: &Uuid) -> &mut Device {
+        if !self.devices.contains_key(uuid) {
+            self.devices.insert(uuid.clone(), Device::unread());
+            self.reorder();
+        }
+        self.devices.entry(uuid.clone()).or_insert_with(Device::unread)
     }
 
     /// Takes a reading. The step decides what it means.
@@ -121,26 +155,18 @@ impl Pool {
         self.utilisation.get(&lease).and_then(|(sum, count)| sum.checked_div(*count)).map(|mean| mean as u8)
     }
 
-    pub(super) fn restore(&mut self, uuid: Uuid, state: DeviceState) {
-        self.devices.insert(uuid, Device { gpu: None, was: None, state, reading: None });
+    pub(super) fn restore(&mut self, uuid: &Uuid, state: DeviceState) {
+        self.set_state(uuid, state);
     }
 
     pub(super) fn set_state(&mut self, uuid: &Uuid, state: DeviceState) {
-        if let Some(device) = self.devices.get_mut(uuid) {
-            device.state = state;
-        }
+        self.entry(uuid).state = state;
     }
 
     /// Books what a lease holds; its devices are held, or draining if it has ended.
     pub(super) fn hold(&mut self, lease: &Lease) {
         for held in &lease.held.devices {
-            let device = self.devices.entry(held.uuid.clone()).or_insert(Device {
-                gpu: None,
-                was: None,
-                state: DeviceState::Free,
-                reading: None,
-            });
-            device.state = match &lease.ended {
+            self.entry(&held.uuid).state = match &lease.ended {
                 None => DeviceState::Held { lease: lease.id },
                 Some((ended, _)) => DeviceState::Draining { lease: lease.id, since: *ended },
             };
@@ -162,21 +188,17 @@ impl Pool {
         }
     }
 
-    /// The devices of a lease are back: what is clean is what its last reading makes of it, the rest in quarantine.
+    /// The devices of a lease are back: free, or all of them in quarantine; the step then says of each what its last reading
+    /// makes of it, which no other process can know.
     pub(super) fn give_back(&mut self, lease: &Lease, at: Now) {
-        let clean = lease.returned.as_ref().is_some_and(|returned| returned.verdict == Verdict::Clean);
         for held in &lease.held.devices {
-            let state = match self.drained(&held.uuid, lease) {
-                Drained::NotYet(why) if !clean => {
-                    DeviceState::Quarantined(Quarantine { why, since: at, lease: Some(lease.id) })
-                }
-                // Somebody else may be on it by now, or it may have gone. The lease's own lock is returned with it.
-                _ => match self.devices.get(&held.uuid) {
-                    Some(device) if device.reading.is_some() => {
-                        Self::judge(device, |token| *token == lease.token)
-                    }
-                    _ => DeviceState::Free,
-                },
+            let state = match lease.returned.as_ref().map(|returned| &returned.verdict) {
+                Some(Verdict::Clean) | None => DeviceState::Free,
+                Some(Verdict::Quarantined { detail }) => DeviceState::Quarantined(Quarantine {
+                    why: detail.clone(),
+                    since: at,
+                    lease: Some(lease.id),
+                }),
             };
             self.set_state(&held.uuid, state);
         }
@@ -187,26 +209,26 @@ impl Pool {
         let not_yet = |why: &str| Drained::NotYet(why.to_owned());
         let Some((ended, _)) = lease.ended else { return not_yet("the lease has not ended") };
         let Some(device) = self.devices.get(uuid) else { return not_yet("the device is not listed") };
-        let Some(reading) = &device.reading else { return not_yet("not read yet") };
-        // Readings are of this boot, and so later than any end of an earlier one.
-        if reading.at.boot == ended.boot && reading.at.boottime_ms < ended.boottime_ms {
-            return not_yet("not read since the run ended");
-        }
+        let Some(reading) = &device.reading else { return not_yet(NOT_READ) };
+        let baseline = match reading.at.since(&ended) {
+            Some(_) if reading.at.boottime_ms < ended.boottime_ms => {
+                return not_yet("not read since the run ended");
+            }
+            Some(_) => lease.held.devices.iter().find(|held| held.uuid == *uuid).map(|held| held.baseline),
+            // Nothing of an earlier boot is left but what the device itself kept: it is judged as any other.
+            None => None,
+        };
         if let Some(Unreadable::Gone { detail }) = &reading.unreadable {
             return Drained::Gone(detail.clone());
         }
-        let is_ours = |token: Option<&Token>| token == Some(&lease.token);
-        if reading.lock.as_ref().is_some_and(|lock| !is_ours(lock.token.as_ref()))
-            && reading
-                .processes
-                .as_ref()
-                .is_some_and(|all| all.iter().all(|process| !is_ours(process.token.as_ref())))
+        let ours = |token: Option<&Token>| token == Some(&lease.token);
+        let left = |processes: &Vec<GpuProcess>| processes.iter().any(|process| ours(process.token.as_ref()));
+        if reading.lock.as_ref().is_some_and(|lock| !ours(lock.token.as_ref()))
+            && reading.processes.as_ref().is_some_and(|processes| !left(processes))
         {
             // Another scheduler has it by now, and what is on it is that one's.
             return Drained::Clean;
         }
-        let baseline =
-            lease.held.devices.iter().find(|held| held.uuid == *uuid).map_or(0, |held| held.baseline.0);
         match clean(reading, Some(&lease.token), baseline) {
             Ok(_) => Drained::Clean,
             Err(why) => Drained::NotYet(why),
@@ -216,7 +238,7 @@ impl Pool {
     /// What the last reading makes of a device that nobody of ours holds.
     pub fn judge(device: &Device, ours: impl Fn(&Token) -> bool) -> DeviceState {
         let Some(reading) = &device.reading else {
-            return DeviceState::Unknown { detail: "not read yet".to_owned() };
+            return DeviceState::Unknown { detail: NOT_READ.to_owned() };
         };
         match &reading.unreadable {
             Some(Unreadable::Gone { detail }) => return DeviceState::Gone { detail: detail.clone() },
@@ -228,7 +250,7 @@ impl Pool {
         {
             return DeviceState::Outside { who: format!("uid {} for {}", lock.uid, lock.job) };
         }
-        match clean(reading, None, 0) {
+        match clean(reading, None, None) {
             Ok(_) => DeviceState::Free,
             Err(why) if reading.processes.is_none() || reading.memory_used.is_none() => {
                 DeviceState::Unknown { detail: why }
@@ -246,7 +268,7 @@ impl Pool {
     pub fn provable(device: &Device, now: &Now) -> Option<Bytes> {
         let reading = device.reading.as_ref()?;
         let fresh = now.since(&reading.at).is_some_and(|age| age <= READING_MAX_AGE);
-        (fresh && device.state == DeviceState::Free).then(|| clean(reading, None, 0).ok()).flatten()
+        (fresh && device.state == DeviceState::Free).then(|| clean(reading, None, None).ok()).flatten()
     }
 
     pub(super) fn check(&self, leases: &Leases) -> Result<(), String> {
@@ -264,19 +286,27 @@ impl Pool {
         if (cores, memory) != (self.cores_held, self.memory_held) {
             return Err(format!("{} cores are held, the leases say {cores}", self.cores_held));
         }
+        let mut draining: BTreeMap<&Uuid, LeaseId> = BTreeMap::new();
+        for lease in leases.draining() {
+            for held in &lease.held.devices {
+                if let Some(other) = holders.get(&held.uuid).or_else(|| draining.get(&held.uuid)) {
+                    return Err(format!("{} has two leases, {other} and {}", held.uuid, lease.id));
+                }
+                draining.insert(&held.uuid, lease.id);
+            }
+        }
         for (uuid, device) in &self.devices {
-            let held_by = match &device.state {
-                DeviceState::Held { lease } => Some(*lease),
-                _ => None,
+            let (held_by, drains) = match &device.state {
+                DeviceState::Held { lease } => (Some(*lease), None),
+                DeviceState::Draining { lease, .. } => (None, Some(*lease)),
+                _ => (None, None),
             };
-            if holders.get(uuid).copied() != held_by {
+            if holders.get(uuid).copied() != held_by || draining.get(uuid).copied() != drains {
                 return Err(format!("{uuid} is {} and the leases say otherwise", device.state.word()));
             }
         }
-        if let Some(host) = self.host
-            && self.cores_held > host.cores.max(cores)
-        {
-            return Err("more cores are held than there are".to_owned());
+        if self.order.len() != self.devices.len() {
+            return Err("the order of the devices does not name each of them".to_owned());
         }
         Ok(())
     }
@@ -284,9 +314,10 @@ impl Pool {
 
 /// Whether a reading shows nobody on a device: `Ok(memory in use)`, the baseline of a grant.
 ///
-/// `token`: the lease that drains, whose processes are named apart. Graphics-only processes and the ignore list are part
-/// of the baseline.
-fn clean(reading: &GpuReading, token: Option<&Token>, baseline: u64) -> Result<Bytes, String> {
+/// `token`: the lease that drains, whose processes are named apart; `baseline`: what was in use before it. Graphics-only
+/// processes and the ignore list are part of the baseline. The words hold no figure that changes from reading to reading:
+/// a change of words is an event.
+fn clean(reading: &GpuReading, token: Option<&Token>, baseline: Option<Bytes>) -> Result<Bytes, String> {
     if let Some(unreadable) = &reading.unreadable {
         let (Unreadable::Gone { detail } | Unreadable::Failed { detail }) = unreadable;
         return Err(detail.clone());
@@ -302,9 +333,10 @@ fn clean(reading: &GpuReading, token: Option<&Token>, baseline: u64) -> Result<B
         return Err(format!("{whose}pid {} {}", process.pid, process.name));
     }
     let explained: u64 = processes.iter().filter_map(|process| process.memory).map(|memory| memory.0).sum();
-    let allowed = if token.is_some() { baseline + baseline / 8 + 128 * Bytes::MIB } else { UNSEEN_BYTES };
-    if used.0 > allowed + explained {
-        return Err(format!("{used} in use by nobody who can be seen"));
+    let allowed =
+        baseline.map_or(UNSEEN_BYTES, |Bytes(before)| before.saturating_add(before / 8 + 128 * Bytes::MIB));
+    if used.0 > allowed.saturating_add(explained) {
+        return Err("memory in use by nobody who can be seen".to_owned());
     }
     Ok(used)
 }

@@ -93,7 +93,12 @@ impl<M, R: Record<M>> Record<Vec<M>> for Vec<R> {
         model.iter().map(R::of).collect()
     }
     fn restore(self) -> Result<Vec<M>, RecordError> {
-        self.into_iter().map(R::restore).collect()
+        // Not by `collect`, which keeps the room that JSON's list grew into: most lists here have one entry.
+        let mut models = Vec::with_capacity(self.len());
+        for record in self {
+            models.push(record.restore()?);
+        }
+        Ok(models)
     }
 }
 

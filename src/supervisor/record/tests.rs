@@ -107,7 +107,7 @@ fn every_torn_tail_keeps_the_records_before_it() {
         assert!(read(&path).unwrap().records.len() >= 2);
     }
     let mut flipped = whole;
-    flipped[before + FRAME + 3] ^= 1;
+    flipped[before + frame::HEAD + 3] ^= 1;
     std::fs::write(&path, &flipped).unwrap();
     assert_eq!(read(&path).unwrap().records.len(), 2);
 }

@@ -11,9 +11,15 @@
 //! A torn or zeroed tail ends the reading, not the reader. [`crate::engine`] reads journals of supervisors that are
 //! gone; nothing but the supervisor writes one, except [`claim`], which makes sure that none will.
 
+mod frame;
+mod state;
+
+pub use state::JournalState;
+
 use super::message::Stopping;
 use super::process::ProcessId;
 use crate::model::{AttemptNo, Bytes, EndedBy, JobId, LeaseId, Now, RunEnd, TaskIx, Token};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,6 +27,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+/// The beginning of a blank journal's name.
+const BLANK: &str = ".blank-";
 /// The journal's name in the run directory.
 pub const NAME: &str = "journal";
 /// The version written today.
@@ -36,7 +44,6 @@ const CHUNK: u64 = 32 << 10;
 const ATTEMPT_ROOM: u64 = 16 << 10;
 /// A record is cut to this.
 const RECORD_BOUND: usize = 6 << 10;
-const FRAME: usize = 12;
 
 /// One fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,17 +154,6 @@ pub struct Heartbeat {
     pub suspended_ms: u64,
 }
 
-/// What a journal says.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct JournalState {
-    /// In the order they were written.
-    pub records: Vec<Record>,
-    /// The newer of the two slots.
-    pub heartbeat: Option<Heartbeat>,
-    /// The records end in something that is no record.
-    pub torn: bool,
-}
-
 /// Why a journal cannot be read or written.
 #[derive(Debug, Error)]
 pub enum JournalError {
@@ -216,12 +212,12 @@ pub fn read(path: &Path) -> Result<JournalState, JournalError> {
     if bytes.get(..8) != Some(MAGIC.as_slice()) {
         return Err(foreign());
     }
-    let version = u32_at(&bytes, 8).ok_or_else(foreign)?;
+    let version = frame::u32_at(&bytes, 8).ok_or_else(foreign)?;
     if version > VERSION {
         return Err(JournalError::Newer { path: path.to_owned(), version });
     }
     let mut state = JournalState::default();
-    let slots = SLOTS.map(|offset| frame_at(&bytes, offset as usize, SLOT_LEN - FRAME));
+    let slots = SLOTS.map(|offset| frame::open(&bytes, offset as usize, SLOT_LEN - frame::HEAD));
     state.heartbeat = slots
         .into_iter()
         .flatten()
@@ -229,9 +225,9 @@ pub fn read(path: &Path) -> Result<JournalState, JournalError> {
         .max_by_key(|(count, _)| *count)
         .map(|(_, heartbeat)| heartbeat);
     let mut offset = RECORDS as usize;
-    while let Some(payload) = frame_at(&bytes, offset, RECORD_BOUND * 2) {
+    while let Some(payload) = frame::open(&bytes, offset, RECORD_BOUND * 2) {
         state.records.push(serde_json::from_slice(payload).unwrap_or(Record::Unknown));
-        offset += framed_len(payload.len());
+        offset += frame::sealed_len(payload.len());
     }
     state.torn = bytes.get(offset..).is_some_and(|tail| tail.iter().any(|byte| *byte != 0));
     Ok(state)
@@ -239,9 +235,86 @@ pub fn read(path: &Path) -> Result<JournalState, JournalError> {
 
 /// Makes sure that no supervisor of this lease will ever run: takes the journal's name. `false` if it is taken.
 pub fn claim(run_dir: &Path, at: Now) -> Result<bool, JournalError> {
-    match Journal::create(run_dir, &Record::Void { at }) {
-        Ok(journal) => Ok(journal.is_some()),
-        Err(error) => Err(error),
+    Journal::create(run_dir, &Record::Void { at }).map(|journal| journal.is_some())
+}
+
+/// A journal without a lease: its space is taken and durable, so that beginning it writes data only. A supervisor makes
+/// one while it waits for its launch.
+#[derive(Debug)]
+pub struct Blank {
+    path: PathBuf,
+    file: File,
+}
+
+impl Blank {
+    /// Makes one in this directory.
+    pub fn make(dir: &Path) -> Result<Self, JournalError> {
+        let path = dir.join(format!("{BLANK}{}", std::process::id()));
+        let io = |doing| {
+            let path = path.clone();
+            move |source| JournalError::Io { doing, path, source }
+        };
+        let _ = std::fs::remove_file(&path);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(io("create"))?;
+        // Space first: a disk that is full says so here, with nothing started.
+        let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, CHUNK);
+        let blank = Self { path: path.clone(), file };
+        blank.file.write_all_at(&vec![0; CHUNK as usize], 0).map_err(io("write"))?;
+        blank.file.sync_data().map_err(io("sync"))?;
+        Ok(blank)
+    }
+
+    /// Begins a lease's journal with its first record, durable before it has its name.
+    /// `None` if the name is taken: the lease has, or had, a supervisor.
+    pub fn begin(self, run_dir: &Path, first: &Record) -> Result<Option<Journal>, JournalError> {
+        let path = run_dir.join(NAME);
+        let io = |doing| {
+            let path = path.clone();
+            move |source| JournalError::Io { doing, path, source }
+        };
+        let frame = framed(first);
+        let mut image = vec![0; RECORDS as usize];
+        image[..8].copy_from_slice(MAGIC);
+        image[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        image[12..16].copy_from_slice(&(RECORDS as u32).to_le_bytes());
+        image.extend_from_slice(&frame);
+        self.file.write_all_at(&image, 0).map_err(io("write"))?;
+        self.file.sync_data().map_err(io("sync"))?;
+        if !name(&self.path, &path).map_err(io("name"))? {
+            return Ok(None);
+        }
+        let file = self.file.try_clone().map_err(io("keep"))?;
+        let next = RECORDS + frame.len() as u64;
+        Ok(Some(Journal {
+            path: path.clone(),
+            file,
+            next,
+            len: CHUNK,
+            beats: 0,
+            records: vec![first.clone()],
+        }))
+    }
+}
+
+impl Drop for Blank {
+    /// One that was not begun leaves nothing behind; one that was has another name.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Removes what supervisors that were killed before their launch have left.
+pub fn remove_blanks(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(BLANK.as_bytes()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -249,41 +322,7 @@ impl Journal {
     /// Makes the journal with its first record, durable before it has its name: what has the name is whole.
     /// `None` if the name is taken: the lease has, or had, a supervisor.
     pub fn create(run_dir: &Path, first: &Record) -> Result<Option<Self>, JournalError> {
-        let path = run_dir.join(NAME);
-        let made = run_dir.join(format!("journal.{}", std::process::id()));
-        let io = |doing| {
-            let path = path.clone();
-            move |source| JournalError::Io { doing, path, source }
-        };
-        let _ = std::fs::remove_file(&made);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&made)
-            .map_err(io("create"))?;
-        let mut journal =
-            Self { path: path.clone(), file, next: RECORDS, len: CHUNK, beats: 0, records: Vec::new() };
-        let mut image = vec![0; CHUNK as usize];
-        image[..8].copy_from_slice(MAGIC);
-        image[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        image[12..16].copy_from_slice(&(RECORDS as u32).to_le_bytes());
-        let frame = framed(first);
-        image[RECORDS as usize..][..frame.len()].copy_from_slice(&frame);
-        journal.next += frame.len() as u64;
-        journal.records.push(first.clone());
-        // Space first: a disk that is full says so here, with nothing started.
-        let _ = rustix::fs::fallocate(&journal.file, rustix::fs::FallocateFlags::empty(), 0, CHUNK);
-        journal.file.write_all_at(&image, 0).map_err(io("write"))?;
-        journal.file.sync_data().map_err(io("sync"))?;
-        let named = std::fs::hard_link(&made, &path);
-        let _ = std::fs::remove_file(&made);
-        match named {
-            Ok(()) => Ok(Some(journal)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(io("name")(error)),
-        }
+        Blank::make(run_dir)?.begin(run_dir, first)
     }
 
     /// What it says so far.
@@ -327,10 +366,10 @@ impl Journal {
         self.beats += 1;
         let offset = SLOTS[(self.beats % 2) as usize];
         let payload = serde_json::to_vec(&(self.beats, heartbeat)).unwrap_or_default();
-        let mut slot = framed_bytes(&payload);
+        let mut slot = frame::seal(&payload);
         slot.resize(SLOT_LEN, 0);
         self.file.write_all_at(&slot, offset).map_err(|source| self.io("write", source))?;
-        start_writeback(&self.file);
+        frame::start_writeback(&self.file);
         Ok(())
     }
 
@@ -339,61 +378,18 @@ impl Journal {
     }
 }
 
-impl JournalState {
-    /// The last intent: which attempt the journal is about now.
-    pub fn intent(&self) -> Option<&Intent> {
-        self.records.iter().rev().find_map(|record| match record {
-            Record::Intent(intent) => Some(intent),
-            _ => None,
-        })
-    }
-
-    /// The records after the last intent.
-    pub fn current(&self) -> &[Record] {
-        let last = self.records.iter().rposition(|record| matches!(record, Record::Intent(_)));
-        last.map_or(&[], |at| &self.records[at + 1..])
-    }
-
-    /// How the current attempt ended.
-    pub fn ended(&self) -> Option<&Ended> {
-        self.current().iter().find_map(|record| match record {
-            Record::Ended(ended) => Some(ended),
-            _ => None,
-        })
-    }
-
-    /// The main process of the current attempt, if it was started.
-    pub fn main(&self) -> Option<ProcessId> {
-        self.current().iter().find_map(|record| match record {
-            Record::Started { main, .. } => Some(*main),
-            _ => None,
-        })
-    }
-
-    /// Whether nothing is left to do for the current attempt.
-    pub fn is_home(&self) -> bool {
-        self.records.iter().any(|record| matches!(record, Record::NotLaunched { .. } | Record::Void { .. }))
-            || self.current().iter().any(|record| matches!(record, Record::Collected { .. }))
-    }
-
-    /// The last moment the supervisor is known to have lived.
-    pub fn last_sign(&self) -> Option<Now> {
-        let records = self.records.iter().rev().find_map(|record| match record {
-            Record::Intent(Intent { at, .. })
-            | Record::Started { at, .. }
-            | Record::Told { at, .. }
-            | Record::Ended(Ended { at, .. })
-            | Record::Collected { at, .. }
-            | Record::NotLaunched { at, .. }
-            | Record::Returned { at } => Some(*at),
-            Record::Void { .. } | Record::Unknown => None,
-        });
-        let beat = self.heartbeat.map(|heartbeat| heartbeat.at);
-        match (records, beat) {
-            (Some(record), Some(beat)) if beat.since(&record).is_some_and(|span| span.0 > 0) => Some(beat),
-            (None, beat) => beat,
-            (record, _) => record,
-        }
+/// Gives a file its name unless that is taken; `false` if it is.
+fn name(made: &Path, path: &Path) -> io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let named = match renameat_with(CWD, made, CWD, path, RenameFlags::NOREPLACE) {
+        // Not every file system can; then a second name does the same.
+        Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(made, path),
+        other => other.map_err(io::Error::from),
+    };
+    match named {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -402,42 +398,7 @@ fn framed(record: &Record) -> Vec<u8> {
     if payload.len() > RECORD_BOUND {
         payload = serde_json::to_vec(&record.cut()).unwrap_or_default();
     }
-    framed_bytes(&payload)
-}
-
-fn framed_bytes(payload: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(framed_len(payload.len()));
-    frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&checksum(payload));
-    frame.extend_from_slice(payload);
-    frame.resize(framed_len(payload.len()), 0);
-    frame
-}
-
-const fn framed_len(payload: usize) -> usize {
-    (FRAME + payload).next_multiple_of(8)
-}
-
-fn frame_at(bytes: &[u8], offset: usize, bound: usize) -> Option<&[u8]> {
-    let len = u32_at(bytes, offset)? as usize;
-    if len == 0 || len > bound {
-        return None;
-    }
-    let sum = bytes.get(offset + 4..offset + FRAME)?;
-    let payload = bytes.get(offset + FRAME..offset + FRAME + len)?;
-    (sum == checksum(payload)).then_some(payload)
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    let four = bytes.get(offset..offset + 4)?;
-    Some(u32::from_le_bytes(four.try_into().ok()?))
-}
-
-fn checksum(payload: &[u8]) -> [u8; 8] {
-    let hash = blake3::hash(payload);
-    let mut sum = [0; 8];
-    sum.copy_from_slice(&hash.as_bytes()[..8]);
-    sum
+    frame::seal(&payload)
 }
 
 impl Record {
@@ -478,14 +439,6 @@ impl Record {
             | Self::Unknown) => other,
         }
     }
-}
-
-/// Starts writing dirty pages back. Only a hint that costs no wait; failure changes nothing.
-#[expect(unsafe_code, reason = "rustix does not wrap sync_file_range")]
-fn start_writeback(file: &File) {
-    use std::os::fd::AsRawFd;
-    // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call takes no pointers.
-    let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 4096, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
 #[cfg(test)]

@@ -1,0 +1,106 @@
+//! What is said to those who submit, check or name a job.
+
+use super::row::late;
+use super::{Outlook, outlook};
+use crate::model::{Job, JobId, Now, clean_line};
+use crate::protocol::{PoolFacts, SubmittedJob};
+use crate::sched::world::World;
+use crate::sched::{Input, Moment, Submission, step};
+
+/// What a submitter is told of the jobs of a submission.
+pub fn submitted(world: &World, jobs: &[JobId], now: &Now) -> Vec<SubmittedJob> {
+    told(world, jobs, &outlook(world, now), now)
+}
+
+/// The same, from an outlook that is there already.
+pub fn told(world: &World, jobs: &[JobId], outlook: &Outlook, now: &Now) -> Vec<SubmittedJob> {
+    let who = |job: JobId| world.queue.get(job).map(|job| job.owner.name.clone());
+    jobs.iter()
+        .filter_map(|id| world.queue.get(*id))
+        .map(|job| {
+            let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
+            let reason = outlook.reasons.get(&job.id);
+            SubmittedJob {
+                id: Some(job.id),
+                name: job.spec.name.clone(),
+                place: reason.map(|(place, _)| *place).filter(|place| *place > 0),
+                why: reason.map(|(_, reason)| reason.words(&who, &|_| "its start time".to_owned())),
+                starts_at: forecast.starts_at,
+                starts_by: forecast.starts_by,
+                late: late(job, &forecast, now.wall_ms),
+            }
+        })
+        .collect()
+}
+
+/// A job's number and name, before anything is worked out about it.
+pub(in crate::sched) fn bare(world: &World, job: JobId) -> SubmittedJob {
+    SubmittedJob {
+        id: Some(job),
+        name: world.queue.get(job).map_or_else(String::new, |job| job.spec.name.clone()),
+        place: None,
+        why: None,
+        starts_at: None,
+        starts_by: None,
+        late: false,
+    }
+}
+
+/// What a submission would be told if it were made now: it is made, in a copy of the world.
+pub fn would_be(world: &World, submission: Submission, now: &Now) -> Vec<SubmittedJob> {
+    let mut copy = world.clone();
+    let first = copy.counters.job.next();
+    let count = submission.jobs.len() as u64;
+    let input = Input::Submission(Box::new(submission));
+    let decision = step(&mut copy, vec![input], Moment { now: *now, seed: 0 });
+    if decision.bug.is_some() {
+        return Vec::new();
+    }
+    let ids: Vec<JobId> = (0..count).map(|n| JobId(first.0 + n)).collect();
+    let mut told = submitted(&copy, &ids, now);
+    for job in &mut told {
+        job.id = None;
+    }
+    told
+}
+
+/// What a job file is checked against.
+pub fn pool_facts(world: &World) -> PoolFacts {
+    let gpus = world.pool.devices().filter_map(|(_, device)| device.gpu.as_ref());
+    PoolFacts {
+        gpus: gpus.map(|gpu| (gpu.name.clone(), gpu.memory)).collect(),
+        cores: world.pool.host.map_or(0, |host| host.cores),
+        memory: world.pool.host.map_or_else(Default::default, |host| host.memory),
+        jobs: world.queue.live().map(|job| job.spec.name.clone()).collect(),
+        known: world.pool.listed && world.pool.host.is_some(),
+    }
+}
+
+/// The job that a person means by an id or an unambiguous name: the newest that is not done, else the newest.
+pub fn resolve<'w>(world: &'w World, text: &str) -> Result<&'w Job, String> {
+    let text = text.trim();
+    if let Ok(id) = text.trim_start_matches('#').parse::<u64>() {
+        return world.queue.get(JobId(id)).ok_or_else(|| format!("no job {id}"));
+    }
+    let live: Vec<&Job> = world.queue.named(text).filter(|job| job.done.is_none()).collect();
+    match live.as_slice() {
+        [one] => Ok(one),
+        [] => world.queue.named(text).next_back().ok_or_else(|| {
+            let names: Vec<&str> = world.queue.live().take(5).map(|job| job.spec.name.as_str()).collect();
+            if names.is_empty() {
+                format!("no job named {}", clean_line(text))
+            } else {
+                format!("no job named {}; there are: {}", clean_line(text), names.join(", "))
+            }
+        }),
+        many => {
+            let ids: Vec<String> = many.iter().map(|job| format!("#{}", job.id)).collect();
+            Err(format!(
+                "{} jobs are named {}: {}; say which by its number",
+                many.len(),
+                clean_line(text),
+                ids.join(" ")
+            ))
+        }
+    }
+}

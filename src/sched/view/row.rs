@@ -1,0 +1,183 @@
+//! A job as lists show it.
+
+use super::{Frame, Outlook};
+use crate::model::{AttemptState, Cursor, Job, JobId, Lease, Outcome, Revision, Run, Uuid, clean_line};
+use crate::protocol::{JobRow, OpenLease, TaskCounts};
+use crate::sched::forecast::Forecast;
+use crate::sched::plan::{Reason, ask};
+use crate::sched::world::World;
+
+/// What a job holds now.
+struct Holding {
+    open: Vec<OpenLease>,
+    devices: Vec<Uuid>,
+    indices: Vec<u32>,
+}
+
+fn holding(world: &World, job: &Job) -> Holding {
+    let held: Vec<&Lease> = job
+        .tasks
+        .iter()
+        .filter_map(|task| world.leases.get(task.current().state.lease()?))
+        .filter(|lease| lease.ended.is_none())
+        .collect();
+    let open = held
+        .iter()
+        .map(|lease| OpenLease {
+            lease: lease.id,
+            granted: lease.granted,
+            gpus: lease.held.devices.len() as u32,
+            cores: lease.held.cores,
+        })
+        .collect();
+    let devices: Vec<Uuid> =
+        held.iter().flat_map(|lease| lease.held.devices.iter().map(|device| device.uuid.clone())).collect();
+    let indices = devices.iter().filter_map(|uuid| Some(world.pool.get(uuid)?.gpu.as_ref()?.index)).collect();
+    Holding { open, devices, indices }
+}
+
+/// A job as lists show it.
+pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> JobRow {
+    let ask = ask(world, job);
+    let (closed_gpu_ms, closed_core_ms, waived_gpu_ms) = world.ledger.sums(job.id, &frame.now);
+    let Holding { open, devices, indices } = holding(world, job);
+    let (place, why) = place_and_why(world, job, outlook, frame, &indices);
+    let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
+    let waits = job.state() == Cursor::Queued;
+    let directory = frame.jobs_dir.join(job.folder());
+    JobRow {
+        id: job.id,
+        revision: Revision::default(),
+        generation: job.generation,
+        name: job.spec.name.clone(),
+        user: job.owner.name.clone(),
+        project: job.spec.project.clone(),
+        kind: job.spec.work.kind,
+        state: job.state(),
+        paused_by: job.paused.clone().filter(|_| job.done.is_none()),
+        outcome: job.done.as_ref().map(|(_, outcome)| outcome.clone()),
+        tasks: counts(job),
+        gpus: ask.gpus,
+        cpus: ask.cores,
+        memory: ask.memory,
+        priority: job.priority,
+        rank: job.ranked.then_some(job.position),
+        submitted_at: job.submitted.wall_ms,
+        rented_at: first_lease(world, job).map(|lease| lease.granted.wall_ms),
+        started_at: job.attempts().find_map(|(_, attempt)| attempt.state.started()).map(|at| at.wall_ms),
+        ended_at: job.attempts().filter_map(|(_, attempt)| attempt.state.ended()).last().map(|at| at.wall_ms),
+        done_at: job.done.as_ref().map(|(at, _)| at.wall_ms),
+        limit_at: limit_at(job),
+        limit: job.spec.request.limit,
+        closed_gpu_ms,
+        closed_core_ms,
+        waived_gpu_ms,
+        open,
+        place,
+        why,
+        starts_at: forecast.starts_at.filter(|_| waits),
+        starts_by: forecast.starts_by.filter(|_| waits),
+        finishes_at: forecast.finishes_at.filter(|_| job.done.is_none()),
+        finish_by: job.spec.request.finish_by_ms,
+        late: late(job, &forecast, frame.now.wall_ms),
+        cancel_at: job.cancel.as_ref().filter(|_| job.done.is_none()).map(|cancel| cancel.due.wall_ms),
+        retry_at: outlook.reasons.get(&job.id).and_then(|(_, reason)| match reason {
+            Reason::RetryAt { at_ms } => Some(*at_ms),
+            _ => None,
+        }),
+        retry_of: job.retry_of,
+        staging: outlook.reasons.get(&job.id).and_then(|(_, reason)| match reason {
+            Reason::Preparing { what } => Some(what.clone()),
+            _ => None,
+        }),
+        peak_memory: job.attempts().filter_map(|(_, attempt)| attempt.peak_memory).max(),
+        mean_utilisation: job.tasks.first().and_then(|task| task.current().mean_utilisation),
+        devices,
+        gpu_indices: indices,
+        command: command(job),
+        log: directory.join("log.txt"),
+        directory,
+        warnings: job.warnings.len() as u32,
+    }
+}
+
+/// When the limit of the run that is under way is reached.
+fn limit_at(job: &Job) -> Option<i64> {
+    let limit = job.spec.request.limit.span()?;
+    match &job.tasks.first()?.current().state {
+        AttemptState::Running { started, .. } => Some(started.wall_ms.saturating_add_unsigned(limit.0)),
+        _ => None,
+    }
+}
+
+fn place_and_why(
+    world: &World,
+    job: &Job,
+    outlook: &Outlook,
+    frame: &Frame<'_>,
+    indices: &[u32],
+) -> (Option<u32>, Option<String>) {
+    let who = |job: JobId| world.queue.get(job).map(|job| job.owner.name.clone());
+    let list: Vec<String> = indices.iter().map(u32::to_string).collect();
+    let on = if list.is_empty() { "no gpu".to_owned() } else { format!("gpu {}", list.join(",")) };
+    match job.state() {
+        Cursor::Queued => outlook.reasons.get(&job.id).map_or((None, None), |(place, reason)| {
+            ((*place > 0).then_some(*place), Some(clean_line(&reason.words(&who, frame.clock))))
+        }),
+        Cursor::Renting => (None, Some(format!("starting on {on}"))),
+        Cursor::Running => (None, Some(on)),
+        Cursor::Returning => (None, Some("collecting output".to_owned())),
+        Cursor::Releasing => (None, Some("releasing".to_owned())),
+        Cursor::Done => (None, None),
+    }
+}
+
+/// Whether a job misses its deadline: it has, or it will as things are; one that no forecast reaches if its limit says so.
+pub(super) fn late(job: &Job, forecast: &Forecast, now_ms: i64) -> bool {
+    let Some(deadline) = job.spec.request.finish_by_ms else { return false };
+    if let Some((at, _)) = &job.done {
+        return at.wall_ms > deadline;
+    }
+    let limit = job.spec.request.limit.span().filter(|_| job.state() == Cursor::Queued);
+    let finishes =
+        forecast.finishes_at.or_else(|| limit.map(|limit| now_ms.saturating_add_unsigned(limit.0)));
+    now_ms > deadline || finishes.is_some_and(|at| at > deadline)
+}
+
+fn first_lease<'w>(world: &'w World, job: &Job) -> Option<&'w Lease> {
+    job.attempts().find_map(|(_, attempt)| attempt.state.lease()).and_then(|lease| world.lease(lease))
+}
+
+fn counts(job: &Job) -> TaskCounts {
+    let mut counts = TaskCounts { total: job.tasks.len() as u32, ..TaskCounts::default() };
+    for task in &job.tasks {
+        let state = &task.current().state;
+        match (state.cursor(), state.outcome()) {
+            (Cursor::Queued, _) => counts.queued += 1,
+            (Cursor::Done, Some(Outcome::Succeeded)) => counts.succeeded += 1,
+            (Cursor::Done, Some(Outcome::Cancelled { .. })) => counts.cancelled += 1,
+            (Cursor::Done, Some(Outcome::Lost { .. })) => counts.lost += 1,
+            (Cursor::Done, _) => counts.failed += 1,
+            _ => counts.active += 1,
+        }
+    }
+    counts
+}
+
+/// The command's first line that does something.
+fn command(job: &Job) -> String {
+    let text = match &job.spec.work.run {
+        Run::Shell(text) => text
+            .lines()
+            .map(str::trim)
+            .find(|line| !line.is_empty() && !line.starts_with('#'))
+            .unwrap_or_default()
+            .to_owned(),
+        Run::Argv(argv) => argv.join(" "),
+    };
+    let mut line = clean_line(&text);
+    if let Some((at, _)) = line.char_indices().nth(200) {
+        line.truncate(at);
+    }
+    line
+}

@@ -1,0 +1,236 @@
+//! Jobs, and the line of those that wait.
+
+mod fold;
+mod index;
+
+use crate::model::{
+    AttemptNo, AttemptState, Cursor, DropIdent, Job, JobId, Now, Outcome, Priority, RunEnd, TaskIx,
+};
+use crate::sched::plan::retry_wait;
+use index::{Indexes, key};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+/// Done jobs that stay in memory; older ones are read from the store.
+const HISTORY_LEN: usize = 500;
+/// Drops remembered, to recognise one that is seen again.
+const DROPS_LEN: usize = 20_000;
+/// Room between two neighbours in line.
+const STRIDE: i64 = 1 << 16;
+
+/// The order of the line: priority, place, submit order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LineKey {
+    priority: Reverse<Priority>,
+    position: i64,
+    job: JobId,
+}
+
+/// Jobs by number and by what they wait for.
+#[derive(Debug, Clone, Default)]
+pub struct Queue {
+    jobs: BTreeMap<JobId, Job>,
+    ix: Indexes,
+    drops: HashSet<DropIdent>,
+    drop_order: VecDeque<DropIdent>,
+    /// Attempts whose directory is being made ready in this process. Not durable.
+    preparing: HashSet<(JobId, TaskIx, AttemptNo)>,
+}
+
+impl Queue {
+    /// A job by number.
+    pub fn get(&self, job: JobId) -> Option<&Job> {
+        self.jobs.get(&job)
+    }
+
+    /// Jobs that are not done, by number.
+    pub fn live(&self) -> impl Iterator<Item = &Job> {
+        self.ix.live.iter().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// The line, first to go first.
+    pub fn line(&self) -> impl DoubleEndedIterator<Item = &Job> {
+        self.ix.line.iter().filter_map(|key| self.jobs.get(&key.job))
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.ix.line.len()
+    }
+
+    /// The fewest GPUs that any waiting job asks for.
+    pub fn least_gpus(&self) -> u32 {
+        match self.ix.asks.first_key_value() {
+            Some((&u32::MAX, _)) | None => 1,
+            Some((&gpus, _)) => gpus,
+        }
+    }
+
+    /// The next moment at which time alone lets a waiting job start, boottime milliseconds: `start_after`, or the end of
+    /// the wait before a retry.
+    pub fn next_moment(&self, now: &Now) -> Option<u64> {
+        let retries = self.ix.retrying.iter().filter_map(|id| self.jobs.get(id)).flat_map(|job| {
+            job.tasks.iter().filter_map(|task| match &task.current().state {
+                AttemptState::Queued { since, .. } if since.boot == now.boot => {
+                    retry_wait(task.current().number).map(|wait| since.boottime_ms + wait.0)
+                }
+                _ => None,
+            })
+        });
+        let first_start = self.ix.start_after.range((now.wall_ms + 1, JobId(0))..).next();
+        first_start
+            .map(|(at, _)| now.boottime_ms.saturating_add_signed(at - now.wall_ms))
+            .into_iter()
+            .chain(retries)
+            .filter(|at| *at > now.boottime_ms)
+            .min()
+    }
+
+    /// Done jobs, newest first.
+    pub fn history(&self) -> impl Iterator<Item = &Job> {
+        self.ix.history.iter().rev().filter_map(|job| self.jobs.get(job))
+    }
+
+    /// Jobs of a name, oldest first.
+    pub fn named(&self, name: &str) -> impl DoubleEndedIterator<Item = &Job> {
+        self.ix.names.get(name).into_iter().flatten().filter_map(|job| self.jobs.get(job))
+    }
+
+    /// Notes that an attempt is being made ready.
+    pub(in crate::sched) fn begin_preparing(&mut self, job: JobId, task: TaskIx, attempt: AttemptNo) {
+        self.preparing.insert((job, task, attempt));
+        self.ix.unprepared.remove(&job);
+    }
+
+    /// Notes that it is not any more, whatever came of it.
+    pub(in crate::sched) fn end_preparing(&mut self, job: JobId, task: TaskIx, attempt: AttemptNo) {
+        if self.preparing.remove(&(job, task, attempt)) {
+            self.unindex(job);
+            self.index(job);
+        }
+    }
+
+    /// Jobs whose attempt has to be made ready, and is not being.
+    pub fn unprepared(&self) -> impl Iterator<Item = &Job> {
+        self.ix.unprepared.iter().filter_map(|job| self.jobs.get(job))
+    }
+
+    /// Jobs with a cancel that is not carried out yet.
+    pub fn cancelling(&self) -> impl Iterator<Item = &Job> {
+        self.ix.cancelling.iter().filter_map(|job| self.jobs.get(job))
+    }
+
+    /// Jobs that wait for a name no accepted job has.
+    pub fn waiting_for_name(&self, name: &str) -> Vec<JobId> {
+        self.ix.unresolved.get(name).into_iter().flatten().copied().collect()
+    }
+
+    /// Jobs that wait for this one.
+    pub fn dependents(&self, job: JobId) -> Vec<JobId> {
+        self.ix.dependents.get(&job).into_iter().flatten().copied().collect()
+    }
+
+    /// Whether this very drop was accepted before.
+    pub fn has_drop(&self, ident: &DropIdent) -> bool {
+        self.drops.contains(ident)
+    }
+
+    /// Remembers a drop; forgets the oldest beyond a bound.
+    pub(super) fn remember_drop(&mut self, ident: DropIdent) {
+        if self.drops.insert(ident.clone()) {
+            self.drop_order.push_back(ident);
+        }
+        while self.drop_order.len() > DROPS_LEN {
+            if let Some(old) = self.drop_order.pop_front() {
+                self.drops.remove(&old);
+            }
+        }
+    }
+
+    /// Puts a stored job back.
+    pub(super) fn restore(&mut self, job: Job) {
+        let id = job.id;
+        self.jobs.insert(id, job);
+        self.index(id);
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (id, job) in &self.jobs {
+            let state = job.state();
+            if job.tasks.is_empty() {
+                return Err(format!("job {id} has no task"));
+            }
+            if self.ix.line.contains(&key(job)) != (state == Cursor::Queued) {
+                return Err(format!("job {id} is {} and its place in line does not agree", state.word()));
+            }
+            if job.done.is_some()
+                && job.tasks.iter().any(|task| task.current().state.cursor() != Cursor::Done)
+            {
+                return Err(format!("job {id} is done with a live attempt"));
+            }
+            for task in &job.tasks {
+                let live =
+                    task.attempts.iter().filter(|attempt| attempt.state.cursor() != Cursor::Done).count();
+                if live > 1 {
+                    return Err(format!("job {id} task {} has {live} live attempts", task.ix));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Queue {
+    /// The place a job would have at the top, or at the bottom, of its owner's jobs of the same priority.
+    pub fn end_position(&self, job: &Job, top: bool) -> Option<i64> {
+        let mut own = self.line().filter(|other| {
+            other.id != job.id && other.priority == job.priority && other.owner.uid == job.owner.uid
+        });
+        let neighbour = if top { own.next() } else { own.next_back() }?;
+        Some(if top { neighbour.position - STRIDE } else { neighbour.position + STRIDE })
+    }
+
+    /// The next job up, or down, among its owner's jobs of the same priority.
+    pub fn neighbour(&self, job: &Job, up: bool) -> Option<&Job> {
+        let own = |other: &&Job| other.owner.uid == job.owner.uid;
+        let key = key(job);
+        let within = |other: &&LineKey| other.priority == key.priority;
+        if up {
+            self.ix
+                .line
+                .range(..key)
+                .rev()
+                .take_while(within)
+                .filter_map(|other| self.jobs.get(&other.job))
+                .find(own)
+        } else {
+            self.ix
+                .line
+                .range((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded))
+                .take_while(within)
+                .filter_map(|other| self.jobs.get(&other.job))
+                .find(own)
+        }
+    }
+
+    /// How the run of an attempt ended, while its output is being collected.
+    pub fn run_end(&self, job: JobId, task: TaskIx, attempt: AttemptNo) -> Option<RunEnd> {
+        let current = self.get(job)?.task(task)?.current();
+        match &current.state {
+            AttemptState::Returning { end, .. } if current.number == attempt => Some(end.clone()),
+            _ => None,
+        }
+    }
+
+    /// The outputs that a job must return.
+    pub fn required_outputs(&self, job: JobId) -> Vec<String> {
+        self.get(job).map_or_else(Vec::new, |job| {
+            job.spec.output.iter().filter(|item| !item.optional).map(|item| item.path.clone()).collect()
+        })
+    }
+
+    /// What a dependency has come to.
+    pub fn outcome_of(&self, job: JobId) -> Option<&Outcome> {
+        self.get(job).and_then(|job| job.done.as_ref()).map(|(_, outcome)| outcome)
+    }
+}

@@ -1,0 +1,308 @@
+//! The dashboard in a real terminal: it is always given back, whatever ends it, and costs nothing when nothing moves.
+//!
+//! Each test runs this very program again inside a PTY, as one of the ignored tests at the end.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/fixtures.rs"]
+#[expect(dead_code, reason = "shared with the tests of the screens")]
+mod fixtures;
+#[path = "support/terminal.rs"]
+mod terminal;
+
+use overnight::protocol::{Reply, Request, ServerMessage, Snapshot};
+use overnight::tui::{Connector, Depth, Exit, Glyphs, Options, Session, SessionReader, SessionWriter, run};
+use rustix::process::Signal;
+use std::io::Write as _;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use terminal::Terminal;
+
+fn dashboard(child: &str) -> Terminal {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", child, "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env("TERM", "xterm-256color");
+    Terminal::run(command, (80, 24))
+}
+
+fn given_back(terminal: &Terminal) {
+    let text = String::from_utf8_lossy(&terminal.bytes).into_owned();
+    let left = text.rfind("\x1b[?1049l").unwrap();
+    for sequence in ["\x1b[?2026l", "\x1b[?2004l", "\x1b[?25h"] {
+        assert!(text[..left].ends_with(sequence) || text[..left].rfind(sequence).is_some(), "{sequence:?}");
+    }
+    assert_eq!(text.matches("\x1b[?1049l").count(), 1, "given back once");
+    assert!(text.rfind("\x1b[?1049h").unwrap() < left);
+    assert!(terminal.is_sane(), "the modes of the terminal");
+}
+
+#[test]
+fn leaving_gives_the_terminal_back() {
+    for keys in ["q", "\x03"] {
+        let mut terminal = dashboard("child_busy");
+        terminal.wait_for("LIVE");
+        assert!(!terminal.is_sane(), "the dashboard reads single keys");
+        terminal.press("jjk");
+        terminal.press(keys);
+        assert_eq!(terminal.end(), 0);
+        given_back(&terminal);
+    }
+}
+
+#[test]
+fn signals_give_the_terminal_back_and_end_it() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        let mut terminal = dashboard("child_busy");
+        terminal.wait_for("LIVE");
+        terminal.signal(signal);
+        assert_eq!(terminal.end(), code);
+        given_back(&terminal);
+    }
+}
+
+#[test]
+fn a_panic_is_read_on_the_normal_screen() {
+    let mut terminal = dashboard("child_panics");
+    assert_ne!(terminal.end(), 0);
+    given_back(&terminal);
+    let text = String::from_utf8_lossy(&terminal.bytes).into_owned();
+    let after = text.rsplit("\x1b[?1049l").next().unwrap();
+    assert!(after.contains("the double has had enough"), "{after:?}");
+}
+
+#[test]
+fn a_window_that_closes_ends_the_dashboard_at_once() {
+    let mut terminal = dashboard("child_busy");
+    terminal.wait_for("LIVE");
+    let begun = overnight::clock::monotonic().0;
+    assert_ne!(terminal.close(), 0);
+    assert!(overnight::clock::monotonic().0 - begun < 10_000);
+}
+
+#[test]
+fn a_window_that_closes_ends_it_even_where_hangups_are_ignored() {
+    let mut shell = Command::new("bash");
+    let exe = std::env::current_exe().unwrap();
+    shell.args(["-c", "trap '' HUP; exec \"$0\" --exact child_deaf --ignored --nocapture --test-threads=1"]);
+    shell.arg(exe);
+    let mut terminal = Terminal::run(shell, (80, 24));
+    terminal.wait_for("LIVE");
+    assert_ne!(terminal.close(), 0);
+}
+
+#[test]
+fn an_idle_dashboard_writes_nothing() {
+    let mut terminal = dashboard("child_idle");
+    terminal.wait_for("No jobs yet.");
+    while terminal.read(500) {}
+    let before = terminal.bytes.len();
+    assert!(!terminal.read(10_000), "{:?}", String::from_utf8_lossy(&terminal.bytes[before..]));
+    terminal.press("q");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn keys_reach_the_scheduler_and_a_new_size_is_drawn() {
+    let mut terminal = dashboard("child_busy");
+    terminal.wait_for("LIVE");
+    terminal.press("/diffusion\r");
+    terminal.wait_for("/diffusion");
+    terminal.press("xy");
+    terminal.wait_for("the double heard Cancel");
+    terminal.resize((120, 40));
+    terminal.wait_for("Meter  61.02 GPU-h today");
+    // Esc clears the message, q leaves: one read of the terminal may bring both.
+    terminal.press("\x1bq");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_stop_gives_the_terminal_back_and_fg_draws_everything_again() {
+    let mut shell = Command::new("bash");
+    shell.args(["--norc", "--noprofile", "-i"]).env("TERM", "xterm-256color").env("HISTFILE", "/dev/null");
+    let mut terminal = Terminal::run(shell, (80, 24));
+    let exe = std::env::current_exe().unwrap();
+    terminal.press(&format!("{} --exact child_busy --ignored --nocapture\r", exe.display()));
+    terminal.wait_for("LIVE");
+    terminal.press("\x1a");
+    terminal.wait_for("Stopped");
+    assert!(String::from_utf8_lossy(&terminal.bytes).contains("\x1b[?1049l"));
+    terminal.bytes.clear();
+    terminal.press("fg\r");
+    terminal.wait_for("LIVE");
+    terminal.resize((120, 40));
+    terminal.wait_for("Meter  61.02 GPU-h today");
+    terminal.press("q");
+    terminal.wait_for("test result: ok");
+    terminal.press("exit\r");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_scheduler_that_does_not_answer_is_told_of_and_nothing_is_asked_of_it() {
+    let mut terminal = dashboard("child_silent");
+    terminal.wait_for("LIVE");
+    terminal.wait_for("STALE");
+    terminal.press("H");
+    terminal.wait_for("has not answered for a while");
+    terminal.press("q");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_log_is_followed_as_it_is_written_and_cannot_damage_the_screen() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.txt");
+    let lines: Vec<String> = (0..=200_000).map(|n| format!("line {n}")).collect();
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child_log", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env("TERM", "xterm-256color").current_dir(dir.path());
+    let mut terminal = Terminal::run(command, (80, 24));
+    terminal.wait_for("log| line 200000");
+    terminal.press("l");
+    terminal.wait_for("line 199990");
+    let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    log.write_all(b"\x1b[2J\x1b[?1049l 10%|#  |\r100%|###| \x1b[31mred\x1b[0m\ta tab\n").unwrap();
+    terminal.wait_for("100%|###| red");
+    terminal.press("gg");
+    terminal.wait_for("\nline 0 ");
+    terminal.press("f");
+    terminal.wait_for("a tab");
+    std::fs::remove_file(&path).unwrap();
+    terminal.wait_for("file gone");
+    terminal.press("qq");
+    assert_eq!(terminal.end(), 0);
+    given_back(&terminal);
+}
+
+// ---- what runs inside the terminal ----
+
+struct Double(Snapshot);
+
+impl Connector for Double {
+    fn connect(&mut self) -> Result<Box<dyn Session>, String> {
+        Ok(Box::new(Line(self.0.clone())))
+    }
+}
+
+struct Line(Snapshot);
+struct Says(Receiver<ServerMessage>);
+struct Hears(Snapshot, Sender<ServerMessage>);
+
+impl Session for Line {
+    fn split(self: Box<Self>) -> (Box<dyn SessionReader>, Box<dyn SessionWriter>) {
+        let (say, says) = channel();
+        (Box::new(Says(says)), Box::new(Hears(self.0, say)))
+    }
+}
+
+impl SessionReader for Says {
+    fn read(&mut self) -> Result<Option<ServerMessage>, String> {
+        Ok(self.0.recv().ok())
+    }
+}
+
+impl SessionWriter for Hears {
+    fn send(&mut self, request: &Request) -> Result<(), String> {
+        let reply = match request {
+            Request::Query(overnight::protocol::Query::Snapshot { .. }) => {
+                Reply::Snapshot(Box::new(self.0.clone()))
+            }
+            Request::Command(command) => {
+                let name: String =
+                    format!("{command:?}").chars().take_while(char::is_ascii_alphabetic).collect();
+                Reply::Ok { message: format!("the double heard {name}") }
+            }
+            _ => Reply::Pong,
+        };
+        self.1.send(ServerMessage::Reply(reply)).map_err(|_| "closed".to_owned())
+    }
+}
+
+fn options() -> Options {
+    Options {
+        theme: "auto".into(),
+        theme_dir: None,
+        depth: Depth::C256,
+        glyphs: Glyphs::Unicode,
+        remote: false,
+        tz: jiff::tz::TimeZone::UTC,
+        me: String::new(),
+    }
+}
+
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_busy() {
+    assert_eq!(run(options(), Double(fixtures::busy())).unwrap(), Exit::Quit);
+}
+
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_idle() {
+    assert_eq!(run(options(), Double(fixtures::empty())).unwrap(), Exit::Quit);
+}
+
+/// Like `child_busy`, and hang-up signals do not reach it.
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_deaf() {
+    assert_eq!(run(options(), Double(fixtures::busy())).unwrap(), Exit::Quit);
+}
+
+/// The job under the cursor logs into the current directory.
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_log() {
+    let mut snap = fixtures::busy();
+    std::sync::Arc::make_mut(&mut snap.jobs[0]).log = "log.txt".into();
+    assert_eq!(run(options(), Double(snap)).unwrap(), Exit::Quit);
+}
+
+/// Answers nothing after its snapshot.
+struct Silent;
+
+impl Connector for Silent {
+    fn connect(&mut self) -> Result<Box<dyn Session>, String> {
+        Ok(Box::new(SilentLine))
+    }
+}
+
+struct SilentLine;
+struct Deaf(#[expect(dead_code, reason = "kept open")] Sender<ServerMessage>);
+
+impl Session for SilentLine {
+    fn split(self: Box<Self>) -> (Box<dyn SessionReader>, Box<dyn SessionWriter>) {
+        let (say, says) = channel();
+        // The replies to the subscription and to the question for everything.
+        say.send(ServerMessage::Reply(Reply::Pong)).unwrap();
+        say.send(ServerMessage::Reply(Reply::Snapshot(Box::new(fixtures::busy())))).unwrap();
+        (Box::new(Says(says)), Box::new(Deaf(say)))
+    }
+}
+
+impl SessionWriter for Deaf {
+    fn send(&mut self, _: &Request) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_silent() {
+    assert_eq!(run(options(), Silent).unwrap(), Exit::Quit);
+}
+
+struct Panics;
+
+impl Connector for Panics {
+    fn connect(&mut self) -> Result<Box<dyn Session>, String> {
+        panic!("the double has had enough")
+    }
+}
+
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_panics() {
+    run(options(), Panics).unwrap();
+}

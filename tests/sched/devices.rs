@@ -1,0 +1,311 @@
+//! What readings mean: proof before a grant, proof after an end.
+
+use crate::build::{Ask, Rig, job, stranger, uuid};
+use overnight::model::{
+    Bytes, Cursor, DeviceState, EndedBy, GpuProcess, GpuReading, LockHolder, ProcessKind, RunEnd, Span,
+    Token, Unreadable, Verdict,
+};
+use overnight::protocol::{Command, GpuSelect};
+use overnight::sched::{Effect, Input, StopKind};
+
+fn state(rig: &Rig, index: u32) -> DeviceState {
+    rig.world.pool.get(&uuid(index)).unwrap().state.clone()
+}
+
+fn process(pid: u32, kind: ProcessKind, token: Option<Token>) -> GpuProcess {
+    let name = "python".to_owned();
+    GpuProcess { pid, name, uid: Some(1), kind, memory: Some(Bytes::gib(4)), token, ignored: false }
+}
+
+fn used_by(kind: ProcessKind) -> impl Fn(&mut GpuReading) {
+    move |reading| {
+        reading.memory_used = Some(Bytes::gib(4));
+        reading.processes = Some(vec![process(77, kind, None)]);
+    }
+}
+
+#[test]
+fn a_device_that_somebody_else_uses_is_outside_and_free_again_within_a_second() {
+    let mut rig = Rig::new(1);
+    rig.read_with(used_by(ProcessKind::Compute));
+    assert_eq!(state(&rig, 0), DeviceState::Outside { who: "pid 77 python".to_owned() });
+    rig.step(vec![Input::Submission(Box::new(crate::build::submission(vec![job("a")])))]);
+    let id = overnight::model::JobId(1);
+    assert_eq!(rig.why(id), "needs a free GPU; GPU 0 is outside");
+    assert!(rig.last.effects.contains(&Effect::Probe));
+    assert_eq!(rig.last.wake.map(|wake| wake.at - rig.now.boottime_ms), Some(1_000));
+    rig.wait(1);
+    assert_eq!(rig.state(id), Cursor::Renting);
+}
+
+#[test]
+fn displays_and_ignored_processes_belong_to_the_baseline() {
+    let mut rig = Rig::new(1);
+    rig.read_with(used_by(ProcessKind::Graphics));
+    assert_eq!(state(&rig, 0), DeviceState::Free);
+    rig.read_with(|reading| {
+        let mut ignored = process(5, ProcessKind::Compute, None);
+        ignored.ignored = true;
+        reading.processes = Some(vec![ignored]);
+    });
+    assert_eq!(state(&rig, 0), DeviceState::Free);
+}
+
+#[test]
+fn what_cannot_be_read_is_unknown_and_not_granted() {
+    let broken: [fn(&mut GpuReading); 4] = [
+        |reading| reading.memory_used = None,
+        |reading| reading.processes = None,
+        |reading| reading.unreadable = Some(Unreadable::Failed { detail: "timeout".to_owned() }),
+        |reading| reading.unreadable = Some(Unreadable::Gone { detail: "off the bus".to_owned() }),
+    ];
+    for change in broken {
+        let mut rig = Rig::new(1);
+        rig.read_with(change);
+        assert!(matches!(state(&rig, 0), DeviceState::Unknown { .. } | DeviceState::Gone { .. }));
+        rig.step(vec![Input::Submission(Box::new(crate::build::submission(vec![job("a")])))]);
+        assert_eq!(rig.world.leases.iter().count(), 0);
+        rig.read();
+        assert_eq!(rig.world.leases.iter().count(), 1, "it is free again once it is read");
+    }
+}
+
+#[test]
+fn the_words_of_an_outsider_do_not_change_with_its_memory() {
+    let mut rig = Rig::new(1);
+    rig.read_with(|reading| reading.memory_used = Some(Bytes::gib(10)));
+    let events = rig.disk.log.len();
+    rig.read_with(|reading| reading.memory_used = Some(Bytes::gib(20)));
+    assert_eq!(rig.disk.log.len(), events, "a sample is not an event");
+}
+
+#[test]
+fn another_schedulers_lock_is_outside_and_ours_is_not() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    let token = rig.world.leases.get(rig.lease(id)).unwrap().token.clone();
+    rig.succeed(id);
+    let lock = |token: Token| {
+        move |reading: &mut GpuReading| {
+            let (uid, job, since_ms) = (7, "x".to_owned(), None);
+            reading.lock = Some(LockHolder { uid, job, token: Some(token.clone()), since_ms });
+        }
+    };
+    rig.read_with(lock(token));
+    assert_eq!(state(&rig, 0), DeviceState::Free);
+    rig.read_with(lock(stranger()));
+    assert_eq!(state(&rig, 0), DeviceState::Outside { who: "uid 7 for x".to_owned() });
+}
+
+#[test]
+fn a_device_drains_until_its_memory_is_back_at_the_baseline() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.pass(Span::secs(10));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }));
+    assert!(rig.last.effects.contains(&Effect::Probe));
+    assert_eq!(rig.last.wake.map(|wake| wake.at - rig.now.boottime_ms), Some(1));
+    rig.pass(Span(1));
+    rig.read_with(|reading| reading.memory_used = Some(Bytes::gib(1)));
+    assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }));
+    rig.pass(Span(1));
+    let lease = rig.lease(id);
+    rig.read();
+    assert_eq!(state(&rig, 0), DeviceState::Free);
+    assert_eq!(rig.world.lease(lease).unwrap().returned.as_ref().unwrap().verdict, Verdict::Clean);
+    assert!(rig.last.effects.contains(&Effect::Dismiss { lease }));
+}
+
+#[test]
+fn what_is_not_clean_after_thirty_seconds_is_in_quarantine_with_the_culprit() {
+    let mut rig = Rig::new(2);
+    let id = rig.submit(job("a").gpus(2));
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    let lease = rig.lease(id);
+    let token = rig.world.leases.get(lease).unwrap().token.clone();
+    let dirty = |reading: &mut GpuReading| {
+        if reading.uuid == uuid(1) {
+            reading.processes = Some(vec![process(9, ProcessKind::Compute, Some(token.clone()))]);
+        }
+    };
+    for _ in 0..29 {
+        rig.pass(Span::secs(1));
+        rig.read_with(dirty);
+        assert!(matches!(state(&rig, 1), DeviceState::Draining { .. }));
+    }
+    rig.pass(Span::secs(2));
+    rig.read_with(dirty);
+    assert_eq!(state(&rig, 0), DeviceState::Free, "the clean one is not kept");
+    let DeviceState::Quarantined(why) = state(&rig, 1) else { panic!("quarantined") };
+    assert_eq!(why.why, "GPU-0001: left over: pid 9 python");
+    // The quarantine is durable, and ends by itself once the device is clean.
+    rig.restart();
+    assert!(matches!(state(&rig, 1), DeviceState::Quarantined(_)));
+    rig.read();
+    assert_eq!(state(&rig, 1), DeviceState::Free);
+}
+
+#[test]
+fn memory_that_a_run_left_behind_keeps_its_device_in_quarantine_until_somebody_clears_it() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    let leak = |reading: &mut GpuReading| reading.memory_used = Some(Bytes::gib(1));
+    rig.pass(Span::secs(31));
+    rig.read_with(leak);
+    assert!(matches!(state(&rig, 0), DeviceState::Quarantined(_)));
+    rig.read_with(leak);
+    assert!(
+        matches!(state(&rig, 0), DeviceState::Quarantined(_)),
+        "less than an outsider's 2 GiB is too much here"
+    );
+    rig.command(Command::Clear { gpu: GpuSelect::Index(0) });
+    rig.read_with(leak);
+    assert_eq!(state(&rig, 0), DeviceState::Free);
+}
+
+#[test]
+fn a_scheduler_that_was_away_reads_a_device_before_it_condemns_it() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    let ended = rig.ended_report(id, RunEnd::Exited { code: 0 }, EndedBy::Proven);
+    rig.pass(Span::secs(3_600));
+    rig.restart();
+    rig.engine(ended);
+    assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }));
+    rig.read();
+    assert_eq!(state(&rig, 0), DeviceState::Free);
+}
+
+#[test]
+fn a_lease_of_an_earlier_boot_gives_its_devices_back() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    let lease = rig.lease(id);
+    rig.pass(Span::secs(50));
+    rig.now.boot.0 += 1;
+    rig.now.boottime_ms = 40_000;
+    rig.restart();
+    let heartbeat = Some(crate::build::BEGIN.plus(Span::secs(20)));
+    let why = "the machine was started anew".to_owned();
+    let (at, gone, collecting) = (None, true, true);
+    rig.engine(overnight::sched::EngineReport::Missing { lease, heartbeat, at, gone, collecting, why });
+    let record = rig.world.lease(lease).unwrap().clone();
+    assert_eq!(record.ended.unwrap().1, EndedBy::Estimated);
+    assert_eq!(
+        record.held_for(&rig.now),
+        Some(Span::secs(20)),
+        "the time the machine was off is never billed"
+    );
+    assert!(record.waived);
+    let woken = rig.last.wake.map_or(0, |wake| wake.at - rig.now.boottime_ms);
+    assert!(woken >= 1, "no turn without end");
+    rig.read();
+    assert_eq!(state(&rig, 0), DeviceState::Free);
+}
+
+#[test]
+fn a_device_that_falls_off_ends_the_run_on_it_and_nothing_else() {
+    let mut rig = Rig::new(2);
+    let (a, b) = (rig.submit(job("a")), rig.submit(job("b")));
+    rig.started(a);
+    rig.started(b);
+    rig.read_with(|reading| {
+        if reading.uuid == uuid(0) {
+            reading.unreadable = Some(Unreadable::Gone { detail: "Xid 79".to_owned() });
+        }
+    });
+    let stops: Vec<_> = rig
+        .last
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Stop { lease, kind: StopKind::Lost { why } } => Some((*lease, why.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(stops, [(rig.lease(a), "GPU GPU-0000 is gone: Xid 79")]);
+}
+
+#[test]
+fn a_held_device_that_is_no_longer_listed_ends_its_run() {
+    let mut rig = Rig::new(2);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.step(vec![Input::Devices(vec![rig.gpus[1].clone()])]);
+    let stop = |effect: &Effect| matches!(effect, Effect::Stop { kind: StopKind::Lost { .. }, .. });
+    assert!(rig.last.effects.iter().any(stop));
+}
+
+#[test]
+fn a_reordered_bus_changes_nothing_but_indices() {
+    let mut rig = Rig::new(2);
+    let id = rig.submit(job("a"));
+    let before = state(&rig, 0);
+    let mut gpus = rig.gpus.clone();
+    gpus[0].index = 1;
+    gpus[1].index = 0;
+    rig.step(vec![Input::Devices(gpus)]);
+    assert_eq!(state(&rig, 0), before);
+    assert_eq!(rig.state(id), Cursor::Renting);
+    let order: Vec<_> = rig.world.pool.devices().map(|(uuid, _)| uuid.clone()).collect();
+    assert_eq!(order, [uuid(1), uuid(0)]);
+}
+
+#[test]
+fn a_process_that_survives_its_kill_holds_up_the_next_attempt_until_it_is_gone() {
+    for gpus in [0, 1] {
+        let mut rig = Rig::new(1);
+        let id = rig.submit(job("a").gpus(gpus));
+        rig.started(id);
+        let how = RunEnd::Lost { why: "x".to_owned() };
+        let report = rig.ended_report(id, how.clone(), EndedBy::AfterKill);
+        rig.engine(report);
+        let lease = rig.lease(id);
+        rig.collected(id);
+        rig.released(id);
+        assert_eq!(rig.attempt(id).0, 2);
+        // Nothing of it is seen on the device, and still it is not proven gone.
+        let dirty = |reading: &mut GpuReading| {
+            reading.processes = Some(vec![process(9, ProcessKind::Compute, None)]);
+        };
+        rig.pass(Span::secs(31));
+        rig.read_with(dirty);
+        let verdict = rig.world.lease(lease).unwrap().returned.clone().unwrap().verdict;
+        assert!(matches!(verdict, Verdict::Quarantined { .. }));
+        assert_eq!(rig.why(id), "its last attempt is not proven gone");
+        if gpus == 0 {
+            let mut proof = report_of(lease, how);
+            if let overnight::sched::EngineReport::Ended { at, .. } = &mut proof {
+                *at = rig.now;
+            }
+            rig.engine(proof);
+        } else {
+            rig.read();
+        }
+        rig.read();
+        assert_eq!(rig.state(id), Cursor::Renting, "{gpus} GPUs");
+    }
+}
+
+fn report_of(lease: overnight::model::LeaseId, end: RunEnd) -> overnight::sched::EngineReport {
+    overnight::sched::EngineReport::Ended {
+        lease,
+        task: overnight::model::TaskIx(0),
+        attempt: overnight::model::AttemptNo(1),
+        at: crate::build::BEGIN,
+        end,
+        by: EndedBy::Proven,
+        peak_memory: None,
+        suspended_ms: 0,
+        notes: Vec::new(),
+    }
+}

@@ -1,0 +1,13 @@
+//! The functional core, driven as the shell drives it: inputs in, events and effects out, time as a parameter.
+
+#![expect(unreachable_pub, reason = "the builders are shared with other test programs")]
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "an unwrap is how a test helper fails")]
+
+mod build;
+mod commands;
+mod dependencies;
+mod devices;
+mod lifecycle;
+mod planning;
+mod properties;
+mod simulation;
