@@ -10,7 +10,8 @@ use std::sync::Arc;
 const WATCHED: Span = Span::secs(2);
 /// Telemetry while jobs run and nobody watches.
 const RUNNING: Span = Span::secs(5);
-/// Telemetry while a job waits and a device is not in service: it may be back any moment.
+/// Telemetry while a job waits and the driver has not told of all devices: it may any moment. Those that it lists and that
+/// are out of service are watched by the core.
 const WANTED: Span = Span::secs(1);
 /// Telemetry of real devices when nothing runs and nobody watches.
 const IDLE: Span = Span::secs(60);
@@ -130,7 +131,7 @@ impl Devices {
         let busy = world.leases.held().next().is_some();
         match (&self.source, busy, subscribers > 0) {
             (Source::Instant(_), _, _) if world.pool.gpus() == 0 => None,
-            _ if world.queue.waiting() > 0 && out_of_service(world) => Some(WANTED),
+            _ if world.queue.waiting() > 0 && is_unlisted(world) => Some(WANTED),
             (_, true, true) | (Source::Sampler(_), false, true) => Some(WATCHED),
             (_, true, false) => Some(RUNNING),
             (Source::Sampler(_), false, false) => Some(IDLE),
@@ -139,18 +140,11 @@ impl Devices {
     }
 }
 
-/// Whether a device may come into service by itself.
-fn out_of_service(world: &World) -> bool {
-    let out = |state: &DeviceState| match state {
-        DeviceState::Outside { .. } | DeviceState::Quarantined(_) | DeviceState::Unknown { .. } => true,
-        // A device that has gone is not back within seconds.
-        DeviceState::Gone { .. }
-        | DeviceState::Free
-        | DeviceState::Held { .. }
-        | DeviceState::Draining { .. }
-        | DeviceState::Closed { .. } => false,
-    };
-    world.pool.gpus() == 0 || world.pool.devices().any(|(_, device)| out(&device.state))
+/// Whether a device may be there that the driver has not listed. One that has gone is not back within seconds.
+fn is_unlisted(world: &World) -> bool {
+    let gone = |state: &DeviceState| matches!(state, DeviceState::Gone { .. });
+    world.pool.gpus() == 0
+        || world.pool.devices().any(|(_, device)| device.gpu.is_none() && !gone(&device.state))
 }
 
 fn running(world: &World, ended: impl Fn(crate::model::LeaseId) -> bool) -> Vec<Running> {

@@ -6,6 +6,7 @@
 
 use crate::model::{LockHolder, Uuid};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -44,11 +45,19 @@ pub fn lock_path(dir: &Path, uuid: &Uuid) -> PathBuf {
     dir.join(format!("{}.lock", uuid.0.replace('/', "_")))
 }
 
-/// Who holds the lock of this device; `None` if nobody does.
+/// Who holds the lock of this device; `None` if nobody does. A lock that cannot be opened, for instance because a link is
+/// in its place, cannot be taken either, and is held by somebody unknown.
 pub fn holder(dir: &Path, uuid: &Uuid) -> Option<LockHolder> {
     let path = lock_path(dir, uuid);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = std::fs::File::from(open(&path, flags, Mode::empty()).ok()?);
+    let mut file = match open(&path, flags, Mode::empty()) {
+        Ok(file) => std::fs::File::from(file),
+        Err(Errno::NOENT) => return None,
+        Err(_) => {
+            let owner = std::fs::symlink_metadata(&path).ok().map(|meta| meta.uid());
+            return Some(unknown(owner, "something unknown: its lock cannot be opened"));
+        }
+    };
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
         // Closing the file gives the shared lock back.
         return None;
@@ -61,12 +70,11 @@ pub fn holder(dir: &Path, uuid: &Uuid) -> Option<LockHolder> {
         .read_to_string(&mut line)
         .ok()
         .and_then(|_| serde_json::from_str::<LockHolder>(line.lines().next().unwrap_or_default()).ok());
-    Some(parsed.unwrap_or_else(|| LockHolder {
-        uid: owner.unwrap_or_default(),
-        job: "an unnamed job".to_owned(),
-        token: None,
-        since_ms: None,
-    }))
+    Some(parsed.unwrap_or_else(|| unknown(owner, "an unnamed job")))
+}
+
+fn unknown(owner: Option<u32>, job: &str) -> LockHolder {
+    LockHolder { uid: owner.unwrap_or_default(), job: job.to_owned(), token: None, since_ms: None }
 }
 
 #[cfg(test)]
@@ -109,11 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn a_symlink_or_fifo_in_place_of_a_lock_is_not_followed_and_does_not_block() {
+    fn a_symlink_in_place_of_a_lock_is_held_by_somebody_unknown_and_a_fifo_does_not_block() {
         let dir = tempfile::tempdir().unwrap();
         let uuid = Uuid("GPU-1".into());
         std::os::unix::fs::symlink("/dev/zero", lock_path(dir.path(), &uuid)).unwrap();
-        assert_eq!(holder(dir.path(), &uuid), None);
+        let found = holder(dir.path(), &uuid).unwrap();
+        assert_eq!((found.uid, found.token), (rustix::process::geteuid().as_raw(), None));
+        assert!(found.job.contains("unknown"), "{}", found.job);
         let fifo = Uuid("GPU-2".into());
         rustix::fs::mknodat(
             rustix::fs::CWD,

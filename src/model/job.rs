@@ -159,4 +159,9 @@ impl Attempt {
             notes: Vec::new(),
         }
     }
+
+    /// Whether the pool lost it before any of its work ran: another scheduler was faster, or no supervisor could start.
+    pub const fn never_ran(&self) -> bool {
+        matches!(self.state.outcome(), Some(Outcome::Lost { .. })) && self.state.started().is_none()
+    }
 }

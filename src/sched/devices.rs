@@ -165,6 +165,10 @@ fn give_back(turn: &mut Turn<'_>, lease: &Lease, unproven: bool, verdict: Verdic
         .collect();
     turn.emit(Event::LeaseReturned { lease: lease.id, verdict });
     turn.effect(Effect::Dismiss { lease: lease.id });
+    if turn.world.queue.get(lease.job).is_some_and(|job| job.done.is_some()) {
+        // Its receipt has been written without the proof.
+        turn.effect(Effect::WriteReceipt { job: lease.job });
+    }
     for uuid in proven {
         if let Some(device) = turn.world.pool.get(&uuid) {
             let next = Pool::judge(device, |token| is_ours(turn, token));

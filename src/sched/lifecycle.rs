@@ -4,8 +4,8 @@ use super::step::{Turn, needs_directory, needs_preparation, sources};
 use super::world::World;
 use super::{Effect, Prepare, StopKind, plan};
 use crate::model::{
-    Attempt, AttemptNo, AttemptState, Cursor, DataFrom, Event, Failure, Job, JobId, LeaseId, Now, Outcome,
-    RetryOn, TaskIx,
+    AttemptNo, AttemptState, Cursor, DataFrom, Event, Failure, Job, JobId, LeaseId, Now, Outcome, RetryOn,
+    TaskIx,
 };
 
 /// After a start, so many of the newest leases are dismissed again.
@@ -203,11 +203,8 @@ fn retries(job: &Job, task: TaskIx) -> bool {
     if job.cancel.is_some() {
         return false;
     }
-    let never_ran = |attempt: &Attempt| {
-        attempt.state.started().is_none() && matches!(attempt.state.outcome(), Some(Outcome::Lost { .. }))
-    };
-    let empty = row.attempts.iter().filter(|attempt| never_ran(attempt)).count();
-    if never_ran(row.current()) {
+    let empty = row.attempts.iter().filter(|attempt| attempt.never_ran()).count();
+    if row.current().never_ran() {
         return empty <= NEVER_RAN_MAX;
     }
     if row.attempts.len() - empty > retry.times as usize {

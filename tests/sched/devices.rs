@@ -119,6 +119,105 @@ fn a_device_drains_until_its_memory_is_back_at_the_baseline() {
 }
 
 #[test]
+fn a_draining_device_that_is_gone_is_not_waited_for() {
+    let mut rig = Rig::new(2);
+    let id = rig.submit(job("a").gpus(2));
+    let lease = rig.lease(id);
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    rig.pass(Span(1));
+    rig.read_with(|reading| {
+        if reading.uuid == uuid(1) {
+            reading.unreadable = Some(Unreadable::Gone { detail: "off the bus".to_owned() });
+        }
+    });
+    assert_eq!(state(&rig, 0), DeviceState::Free);
+    assert_eq!(state(&rig, 1), DeviceState::Gone { detail: "off the bus".to_owned() });
+    let returned = rig.world.lease(lease).unwrap().returned.clone().unwrap();
+    assert_eq!(returned.verdict, Verdict::Quarantined { detail: "GPU-0001: off the bus".to_owned() });
+    rig.restart();
+    assert!(matches!(state(&rig, 1), DeviceState::Gone { .. }), "it is remembered as what it was");
+}
+
+#[test]
+fn a_device_that_another_scheduler_took_right_after_a_run_is_outside_and_not_in_quarantine() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    let lease = rig.lease(id);
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    rig.pass(Span(1));
+    let theirs = |name: Option<Token>| {
+        move |reading: &mut GpuReading| {
+            used_by(ProcessKind::Compute)(reading);
+            let (uid, job, since_ms) = (7, "x".to_owned(), None);
+            reading.lock = Some(LockHolder { uid, job, token: name.clone(), since_ms });
+        }
+    };
+    rig.read_with(theirs(None));
+    assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }), "a lock without a name proves nothing");
+    rig.pass(Span(1));
+    rig.read_with(theirs(Some(stranger())));
+    assert_eq!(state(&rig, 0), DeviceState::Outside { who: "uid 7 for x".to_owned() });
+    assert_eq!(rig.world.lease(lease).unwrap().returned.as_ref().unwrap().verdict, Verdict::Clean);
+}
+
+#[test]
+fn a_drain_asks_for_a_reading_only_when_one_is_due() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    let leak = |reading: &mut GpuReading| reading.memory_used = Some(Bytes::gib(1));
+    rig.pass(Span(3));
+    rig.read_with(leak);
+    assert!(!rig.last.effects.contains(&Effect::Probe), "this was the one that was due at 2 ms");
+    assert_eq!(rig.last.wake.map(|wake| wake.at - rig.now.boottime_ms), Some(2));
+    rig.pass(Span(2));
+    rig.step(Vec::new());
+    assert!(rig.last.effects.contains(&Effect::Probe));
+}
+
+#[test]
+fn the_operator_says_how_long_the_proof_may_take() {
+    let mut rig = Rig::new(1);
+    rig.world.pool.drain_max = Some(Span::secs(3));
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    let leak = |reading: &mut GpuReading| reading.memory_used = Some(Bytes::gib(1));
+    rig.pass(Span(2_999));
+    rig.read_with(leak);
+    assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }));
+    rig.pass(Span(1));
+    rig.read_with(leak);
+    assert!(matches!(state(&rig, 0), DeviceState::Quarantined(_)));
+}
+
+#[test]
+fn a_receipt_that_was_written_before_the_proof_is_written_again_with_it() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    rig.collected(id);
+    rig.released(id);
+    assert_eq!(rig.state(id), Cursor::Done);
+    let receipt = Effect::WriteReceipt { job: id };
+    assert!(rig.last.effects.contains(&receipt));
+    assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }));
+    rig.pass(Span(1));
+    rig.read();
+    assert_eq!(state(&rig, 0), DeviceState::Free);
+    assert!(rig.last.effects.contains(&receipt));
+}
+
+#[test]
 fn what_is_not_clean_after_thirty_seconds_is_in_quarantine_with_the_culprit() {
     let mut rig = Rig::new(2);
     let id = rig.submit(job("a").gpus(2));

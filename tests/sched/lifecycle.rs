@@ -158,6 +158,22 @@ fn what_never_ran_is_made_again_whatever_the_job_says_but_not_for_ever() {
 }
 
 #[test]
+fn what_lost_a_race_for_its_devices_is_made_again_within_a_second() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    for (before, after) in [(0, 1), (9, 1)] {
+        let lease = rig.lease(id);
+        let why = "GPU-0000 is held by somebody else".to_owned();
+        rig.engine(EngineReport::NotLaunched { lease, at: rig.now, why });
+        rig.released(id);
+        rig.wait(before);
+        assert_eq!(rig.state(id), Cursor::Queued);
+        rig.wait(after);
+        assert_eq!(rig.state(id), Cursor::Renting, "what goes on failing waits longer");
+    }
+}
+
+#[test]
 fn retries_wait_longer_each_time_and_stop_at_the_count() {
     let mut rig = Rig::new(1);
     let id = rig.submit(job("a").with(|spec| {

@@ -14,14 +14,16 @@ pub use reason::Reason;
 
 use super::world::World;
 use crate::model::{
-    Amount, AttemptNo, AttemptState, Bytes, DeviceState, Job, JobId, Lease, LeaseDevice, Limit, Now, Span,
-    TaskIx, Uuid,
+    Amount, Attempt, AttemptNo, AttemptState, Bytes, DeviceState, Job, JobId, Lease, LeaseDevice, Limit, Now,
+    Span, Task, TaskIx, Uuid,
 };
 
 /// This many jobs behind the first that does not fit are looked at for backfill.
 const BACKFILL_DEPTH: usize = 1_000;
 /// The wait before the second attempt; doubled for each further one.
 const RETRY_WAIT: Span = Span::secs(5);
+/// The wait after an attempt that never ran, if the one before did.
+const RETRY_SOON: Span = Span::secs(1);
 /// The longest such wait.
 const RETRY_WAIT_MAX: Span = Span::secs(300);
 
@@ -227,7 +229,7 @@ pub(super) fn gate(world: &World, job: &Job, now: &Now) -> Option<Reason> {
     }
     let task = job.tasks.iter().find(|task| matches!(task.current().state, AttemptState::Queued { .. }))?;
     if let AttemptState::Queued { since, prepared } = &task.current().state {
-        if let Some(wait) = retry_wait(task.current().number)
+        if let Some(wait) = retry_wait(task)
             && now.since(since).is_some_and(|waited| waited < wait)
         {
             return Some(Reason::RetryAt { at_ms: since.wall_ms + wait.0 as i64 });
@@ -264,9 +266,14 @@ fn is_alive(world: &World, lease: &Lease, now: &Now) -> bool {
             || lease.held.devices.iter().any(|held| quarantined(&held.uuid)))
 }
 
-/// How long the attempt of that number waits after it was queued; `None` for the first.
-pub(super) fn retry_wait(attempt: AttemptNo) -> Option<Span> {
-    let doublings = attempt.0.checked_sub(2)?.min(10);
+/// How long a task's current attempt waits after it was queued; `None` for the first. The first after one that never ran
+/// comes soon: most likely another scheduler was faster, and by now it shows what it holds.
+pub(super) fn retry_wait(task: &Task) -> Option<Span> {
+    let doublings = task.current().number.0.checked_sub(2)?.min(10);
+    let mut empty = task.attempts.iter().rev().skip(1).map(Attempt::never_ran);
+    if empty.next() == Some(true) && empty.next() != Some(true) {
+        return Some(RETRY_SOON);
+    }
     Some(Span((RETRY_WAIT.0 << doublings).min(RETRY_WAIT_MAX.0)))
 }
 

@@ -223,7 +223,8 @@ impl Pool {
         }
         let ours = |token: Option<&Token>| token == Some(&lease.token);
         let left = |processes: &Vec<GpuProcess>| processes.iter().any(|process| ours(process.token.as_ref()));
-        if reading.lock.as_ref().is_some_and(|lock| !ours(lock.token.as_ref()))
+        let lock = reading.lock.as_ref().and_then(|lock| lock.token.as_ref());
+        if lock.is_some_and(|token| !ours(Some(token)))
             && reading.processes.as_ref().is_some_and(|processes| !left(processes))
         {
             // Another scheduler has it by now, and what is on it is that one's.

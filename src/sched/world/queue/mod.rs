@@ -72,7 +72,7 @@ impl Queue {
         let retries = self.ix.retrying.iter().filter_map(|id| self.jobs.get(id)).flat_map(|job| {
             job.tasks.iter().filter_map(|task| match &task.current().state {
                 AttemptState::Queued { since, .. } if since.boot == now.boot => {
-                    retry_wait(task.current().number).map(|wait| since.boottime_ms + wait.0)
+                    retry_wait(task).map(|wait| since.boottime_ms + wait.0)
                 }
                 _ => None,
             })
