@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn rates_bill_what_is_not_waived() {
-        let mut leases = vec![lease(1, 0, 3_600_000, 2), lease(2, 0, 3_600_000, 2)];
+        let mut leases = [lease(1, 0, 3_600_000, 2), lease(2, 0, 3_600_000, 2)];
         leases[1].waived = true;
         let cut =
             Cut { by: MeterBy::Project, since: None, until: None, day_of: &day_of, rates: Some((2.0, 0.5)) };

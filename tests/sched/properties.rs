@@ -89,8 +89,9 @@ fn worlds() -> impl Strategy<Value = (u32, Vec<Asked>, Vec<Asked>)> {
 }
 
 /// Jobs without GPUs start without a reading: those that are to wait for the plan ask for one at least.
-fn only_gpus(asked: Asked) -> Asked {
-    Asked { gpus: asked.gpus.max(1), ..asked }
+fn only_gpus(mut asked: Asked) -> Asked {
+    asked.gpus = asked.gpus.max(1);
+    asked
 }
 
 proptest! {

@@ -470,7 +470,7 @@ impl Sim {
             let mut said = Vec::new();
             match self.work.get(&lease) {
                 None => {
-                    said.push(EngineReport::NotLaunched { lease, at: now, why: "never started".to_owned() })
+                    said.push(EngineReport::NotLaunched { lease, at: now, why: "never started".to_owned() });
                 }
                 Some(work) => {
                     said.extend(work.started.map(|_| started(work)));
