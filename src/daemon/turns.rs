@@ -45,6 +45,8 @@ pub(super) struct Daemon {
     pub(super) stopped: Option<String>,
     /// Inputs that an effect left for the next turn.
     pub(super) pending: Vec<Input>,
+    /// What the jobs accepted in that turn are told.
+    pub(super) told: HashMap<JobId, crate::protocol::SubmittedJob>,
     /// The events of the turn whose effects are being carried out.
     pub(super) last_events: Vec<EventRecord>,
     pub(super) subscribers: usize,
