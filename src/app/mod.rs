@@ -109,12 +109,17 @@ fn serve(setup: Setup, args: &ServeArgs) -> ExitCode {
     }
 }
 
-/// One heap for all threads: a heap for each costs memory, and grows by a page at a time.
+/// One heap for all threads: a heap for each costs memory, and grows by a page at a time. Large buffers, such as the
+/// answer to a list of ten thousand jobs, go back to the system at once.
 #[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "the standard library has no call for it")]
 fn one_arena() {
     // SAFETY: takes no pointers; called before any other thread is started.
-    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 1 << 20);
+    }
 }
 
 #[cfg(not(target_env = "gnu"))]

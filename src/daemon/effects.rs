@@ -19,7 +19,20 @@ impl Daemon {
         let (fast, slow): (Vec<Effect>, Vec<Effect>) = effects
             .into_iter()
             .partition(|effect| matches!(effect, Effect::Launch(_) | Effect::Stop { .. } | Effect::Probe));
-        for effect in fast.into_iter().chain(slow) {
+        for effect in fast {
+            self.effect(effect);
+        }
+        // What new jobs are told is worked out once for all of them, after the launches.
+        let ids: Vec<JobId> = slow
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::WriteAnswer { job, .. } => Some(*job),
+                _ => None,
+            })
+            .collect();
+        let told = view::submitted(&self.world, &ids, &crate::clock::now());
+        self.told = told.into_iter().filter_map(|told| Some((told.id?, told))).collect();
+        for effect in slow {
             self.effect(effect);
         }
     }
@@ -189,10 +202,9 @@ impl Daemon {
 
     /// What the owner is told when a job is accepted.
     fn answer_text(&self, job: JobId) -> String {
-        let now = crate::clock::now();
         let Some(row) = self.world.queue.get(job) else { return String::new() };
         let mut lines = vec![format!("accepted as {job}, {}", self.clock_with_zone(row.submitted.wall_ms))];
-        if let Some(told) = view::submitted(&self.world, &[job], &now).first() {
+        if let Some(told) = self.told.get(&job) {
             let start = match (told.place, told.starts_at) {
                 (Some(place), Some(at)) => {
                     format!("place {place}, starts about {}", self.clock_with_zone(at))

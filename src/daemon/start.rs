@@ -166,6 +166,7 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         trouble: None,
         stopped: None,
         pending: Vec::new(),
+        told: std::collections::HashMap::new(),
         last_events: Vec::new(),
         subscribers: 0,
         revision,

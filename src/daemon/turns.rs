@@ -45,6 +45,8 @@ pub(super) struct Daemon {
     pub(super) stopped: Option<String>,
     /// Inputs that an effect left for the next turn.
     pub(super) pending: Vec<Input>,
+    /// What the jobs accepted in that turn are told.
+    pub(super) told: HashMap<JobId, crate::protocol::SubmittedJob>,
     /// The events of the turn whose effects are being carried out.
     pub(super) last_events: Vec<EventRecord>,
     pub(super) subscribers: usize,
@@ -339,7 +341,7 @@ impl Daemon {
             Request::Query(query) => waiting.queries.push((query, answer)),
             Request::Subscribe { .. } => drop(answer.send(Reply::Pong)),
             Request::Command(Command::Submit(file)) => {
-                let pool = crate::sched::view::pool_facts(&self.world);
+                let pool = self.facts(&file.text);
                 match self.intake.submit(file, by, &pool, now) {
                     Ok((mut submission, diagnostics)) => {
                         let id = waiting.expect(answer, diagnostics);
@@ -350,7 +352,7 @@ impl Daemon {
                 }
             }
             Request::Command(Command::Check(file)) => {
-                let pool = crate::sched::view::pool_facts(&self.world);
+                let pool = self.facts(&file.text);
                 drop(answer.send(self.check(file, by, &pool, now)));
             }
             Request::Command(Command::Rescan) => {
@@ -372,7 +374,7 @@ impl Daemon {
         match event {
             InboxEvent::Dropped(dropped) => {
                 let name = dropped.name.clone();
-                let pool = crate::sched::view::pool_facts(&self.world);
+                let pool = self.facts(&dropped.bytes);
                 match self.intake.drop(dropped, &pool, now) {
                     Ok(submission) => inputs.push(Input::Submission(Box::new(submission))),
                     Err(refusal) => {
@@ -394,6 +396,12 @@ impl Daemon {
             InboxEvent::Alarm { text } => self.board.alarm = Some(text),
             InboxEvent::Healed => self.board.alarm = None,
         }
+    }
+
+    /// What a file is checked against.
+    fn facts(&self, text: &[u8]) -> crate::protocol::PoolFacts {
+        let mentions = |word: &[u8]| text.windows(word.len()).any(|window| window == word);
+        crate::sched::view::pool_facts(&self.world, mentions(b"after") || mentions(b"job:"))
     }
 
     /// What an operator must know; the worst first.

@@ -90,14 +90,17 @@ pub struct JobRow {
     /// Owner's account.
     pub user: String,
     /// Project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Kind of work.
     pub kind: WorkKind,
     /// Where it is.
     pub state: JobState,
     /// Who paused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_by: Option<String>,
     /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// Its tasks.
     pub tasks: TaskCounts,
@@ -110,18 +113,24 @@ pub struct JobRow {
     /// Priority.
     pub priority: Priority,
     /// Its owner placed it: its position in line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<i64>,
     /// Accepted.
     pub submitted_at: i64,
     /// First lease granted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rented_at: Option<i64>,
     /// First attempt's work started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<i64>,
     /// Last attempt's run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<i64>,
     /// Done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_at: Option<i64>,
     /// When the limit will be reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_at: Option<i64>,
     /// The limit.
     pub limit: Limit,
@@ -132,36 +141,51 @@ pub struct JobRow {
     /// Of `closed_gpu_ms`, not billed.
     pub waived_gpu_ms: u64,
     /// Leases that are open: they add to the above as time goes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<OpenLease>,
     /// Place in line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u32>,
     /// Why it waits, or where it is: `gpu 0,1`, `needs 8 free`, `after #12`, `copying ~/src`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Expected start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts_at: Option<i64>,
     /// Start at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts_by: Option<i64>,
     /// Expected end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finishes_at: Option<i64>,
     /// Deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_by: Option<i64>,
     /// Will miss, or missed, its deadline.
     pub late: bool,
     /// A cancel's undo window closes then; in the past: it is being carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_at: Option<i64>,
     /// Not tried again before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<i64>,
     /// The job this retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<JobId>,
     /// What is being copied for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<String>,
     /// Highest resident memory seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<Bytes>,
     /// Percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_utilisation: Option<u8>,
     /// Devices it holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<Uuid>,
     /// Their indices today.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu_indices: Vec<u32>,
     /// The command's first line, secrets masked.
     pub command: String,

@@ -8,7 +8,7 @@ use crate::model::{Cursor, Job, JobId, Now, Span};
 use std::collections::HashMap;
 
 /// Jobs of the line that a forecast reaches.
-const HORIZON: usize = 128;
+pub(super) const HORIZON: usize = 128;
 /// Moments a forecast looks at.
 const MOMENTS: usize = 1_024;
 

@@ -397,7 +397,7 @@ def main():
     if args.smoke:
         sizes = {"n": 20, "idle_s": 3, "few": 5, "burst": 100, "queue": 200}
     table = Table()
-    with tempfile.TemporaryDirectory(prefix="overnight-bench-", dir=args.dir) as folder:
+    with tempfile.TemporaryDirectory(prefix="overnight-bench-", dir=args.dir, ignore_cleanup_errors=True) as folder:
         folder = pathlib.Path(folder)
         kind = subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True).stdout.strip()
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {kind}, medians of {sizes['n']}; x = times a spawn", flush=True)

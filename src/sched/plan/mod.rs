@@ -20,6 +20,8 @@ use crate::model::{
 
 /// This many jobs behind the first that does not fit are looked at for backfill.
 const BACKFILL_DEPTH: usize = 1_000;
+/// After the first job that does not fit, this many behind it are told what they wait for.
+const EXPLAIN_DEPTH: usize = 256;
 /// The wait before the second attempt; doubled for each further one.
 const RETRY_WAIT: Span = Span::secs(5);
 /// The wait after an attempt that never ran, if the one before did.
@@ -97,17 +99,25 @@ pub fn plan(world: &World, now: &Now) -> Plan {
     plan
 }
 
-/// Why each waiting job waits, in the line's order. The same walk as [`plan`]'s.
+/// Why each waiting job waits, in the line's order. The same walk as [`plan`]'s; far behind the first that does not fit
+/// a job is in line, and what it would wait for when its turn comes is not worked out.
 pub fn explain(world: &World, now: &Now) -> Vec<(JobId, Reason)> {
     let mut walk = Walk::new(world, now);
-    world
-        .queue
-        .line()
-        .map(|job| match walk.consider(job) {
-            Verdict::Start(_) => (job.id, Reason::Next),
-            Verdict::Wait(reason) => (job.id, reason),
-        })
-        .collect()
+    let mut explain = |job| {
+        if walk.behind > EXPLAIN_DEPTH {
+            return in_line(world, job, now);
+        }
+        match walk.consider(job) {
+            Verdict::Start(_) => Reason::Next,
+            Verdict::Wait(reason) => reason,
+        }
+    };
+    world.queue.line().map(|job| (job.id, explain(job))).collect()
+}
+
+/// Why a job far down the line waits.
+pub(super) fn in_line(world: &World, job: &Job, now: &Now) -> Reason {
+    gate(world, job, now).unwrap_or(Reason::InLine)
 }
 
 /// Whether nothing can start, seen without a frame.

@@ -7,6 +7,8 @@ use crate::model::{Bytes, JobId};
 pub enum Reason {
     /// It starts with the next turn.
     Next,
+    /// Many are before it.
+    InLine,
     /// Somebody paused it.
     Paused {
         /// Who.
@@ -86,6 +88,7 @@ impl Reason {
         let job = |job: JobId| name(job).map_or_else(|| format!("#{job}"), |who| format!("#{job} {who}"));
         match self {
             Self::Next => "next".to_owned(),
+            Self::InLine => "in line".to_owned(),
             Self::Paused { by } => format!("paused by {by}"),
             Self::Cancelling => "being cancelled".to_owned(),
             Self::Preparing { what } => what.clone(),

@@ -2,14 +2,31 @@
 
 use super::row::late;
 use super::{Outlook, outlook};
-use crate::model::{Job, JobId, Now, clean_line};
+use crate::model::{Cursor, Job, JobId, Now, clean_line};
 use crate::protocol::{PoolFacts, SubmittedJob};
+use crate::sched::forecast::HORIZON;
+use crate::sched::plan;
 use crate::sched::world::World;
 use crate::sched::{Input, Moment, Submission, step};
 
+/// For more jobs than this, one walk along the whole line costs less than finding each one's place.
+const FEW: usize = 16;
+
 /// What a submitter is told of the jobs of a submission.
+///
+/// What is beyond every forecast is told its place without one: an answer costs no more because many wait.
 pub fn submitted(world: &World, jobs: &[JobId], now: &Now) -> Vec<SubmittedJob> {
-    told(world, jobs, &outlook(world, now), now)
+    let waiting = |id: &&JobId| world.queue.get(**id).is_some_and(|job| job.state() == Cursor::Queued);
+    let ahead = |id: &JobId| world.queue.get(*id).map_or(0, |job| world.queue.ahead_of(job));
+    let near = jobs.len() > FEW || jobs.iter().filter(waiting).any(|id| ahead(id) < HORIZON);
+    let mut known = if near { outlook(world, now) } else { Outlook::default() };
+    if !near {
+        let far = jobs.iter().filter(waiting).filter_map(|id| world.queue.get(*id));
+        known.reasons.extend(
+            far.map(|job| (job.id, (world.queue.ahead_of(job) as u32 + 1, plan::in_line(world, job, now)))),
+        );
+    }
+    told(world, jobs, &known, now)
 }
 
 /// The same, from an outlook that is there already.
@@ -64,14 +81,14 @@ pub fn would_be(world: &World, submission: Submission, now: &Now) -> Vec<Submitt
     told
 }
 
-/// What a job file is checked against.
-pub fn pool_facts(world: &World) -> PoolFacts {
+/// What a job file is checked against; with the names of jobs only for a file that could mention one.
+pub fn pool_facts(world: &World, names: bool) -> PoolFacts {
     let gpus = world.pool.devices().filter_map(|(_, device)| device.gpu.as_ref());
     PoolFacts {
         gpus: gpus.map(|gpu| (gpu.name.clone(), gpu.memory)).collect(),
         cores: world.pool.host.map_or(0, |host| host.cores),
         memory: world.pool.host.map_or_else(Default::default, |host| host.memory),
-        jobs: world.queue.live().map(|job| job.spec.name.clone()).collect(),
+        jobs: world.queue.live().filter(|_| names).map(|job| job.spec.name.clone()).collect(),
         known: world.pool.listed && world.pool.host.is_some(),
     }
 }

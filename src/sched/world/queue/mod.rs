@@ -181,6 +181,11 @@ impl Queue {
 }
 
 impl Queue {
+    /// How many wait before a job. Walks keys only.
+    pub fn ahead_of(&self, job: &Job) -> usize {
+        self.ix.line.range(..key(job)).count()
+    }
+
     /// The place a job would have at the top, or at the bottom, of its owner's jobs of the same priority.
     pub fn end_position(&self, job: &Job, top: bool) -> Option<i64> {
         let mut own = self.line().filter(|other| {
