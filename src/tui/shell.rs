@@ -275,12 +275,23 @@ impl Shell {
         self.obey(out)
     }
 
+    /// Takes a size in; everything is drawn again if it is a new one.
+    fn resized(&mut self, size: (u16, u16)) {
+        if size != self.ui.size {
+            self.ui.size = size;
+            self.screen.resize(size);
+            super::settle(&mut self.ui, &self.snap);
+            self.pressed = true;
+        }
+    }
+
     fn input(&mut self, event: Event, now: Now) -> Vec<UiCommand> {
+        // The library forgets a change of size that comes together with a key.
+        self.resized(terminal::size());
         let action = match event {
-            Event::Resize(width, height) => {
-                self.ui.size = (width.max(1), height.max(1));
-                self.screen.resize(self.ui.size);
-                super::settle(&mut self.ui, &self.snap);
+            Event::Resize(..) => {
+                // Terminals clear what they showed, even where the size comes back to what it was.
+                self.screen.repaint();
                 self.pressed = true;
                 return Vec::new();
             }
