@@ -1,10 +1,10 @@
 //! The demo: everything for real over simulated GPUs in a throw-away root.
 
-use super::{background, chain, complain, fail, samples, show};
+use super::{background, complain, fail, samples, show};
 use crate::cli::{CliError, DashboardArgs, DemoArgs, Exit, Setup};
 use crate::client::{Client, ClientError};
 use crate::config::Paths;
-use crate::model::{Generation, JobId, JobState, Span};
+use crate::model::{Generation, JobId, JobState, Span, chain};
 use crate::protocol::{Command, JobRow, Query, Reply, Request, Update};
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};

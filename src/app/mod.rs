@@ -9,7 +9,7 @@ use crate::cli::{self, CliError, DashboardArgs, Exit, Invocation, ServeArgs, Set
 use crate::config::{Environment, GpuSource};
 use crate::daemon::{self, DaemonError, ServeSetup};
 use crate::gpu::{self, GpuChoice, GpuError};
-use crate::model::Uuid;
+use crate::model::{Uuid, chain};
 use crate::store::StoreError;
 use crate::supervisor::spec::NOT_LISTED;
 use crate::tui;
@@ -145,17 +145,6 @@ const fn exit_of(error: &DaemonError) -> Exit {
         DaemonError::Store(_) => Exit::State,
         DaemonError::Inbox(_) | DaemonError::Engine(_) | DaemonError::Io { .. } => Exit::Failed,
     }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }
 
 /// Diagnostics of the scheduler go to standard error: `scheduler.log` in the background.

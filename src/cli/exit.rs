@@ -135,12 +135,7 @@ pub fn message(error: &CliError) -> Option<String> {
     if of(error) == Exit::Ok {
         return None;
     }
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
+    let mut text = crate::model::chain(error);
     if let Some(remedy) = remedy(error) {
         text = format!("{text}; {remedy}");
     }

@@ -2,24 +2,26 @@
 
 use super::clerk::Order;
 use super::message::Message;
+use super::prepare;
 use super::turns::Daemon;
 use crate::engine::Engine;
-use crate::files::{self, SnapshotLimits, SnapshotRequest};
+use crate::files;
 use crate::model::{
-    AttemptNo, AttemptState, Bytes, Code, Collect, DataFrom, Event, JobId, LeaseId, Outcome, SubmissionId,
-    TaskIx,
+    AttemptNo, AttemptState, Code, Collect, Event, JobId, LeaseId, Outcome, SubmissionId, TaskIx,
 };
 use crate::protocol::json;
-use crate::sched::{Effect, EngineReport, Input, Launch, Prepare, view};
-use std::path::PathBuf;
+use crate::sched::{Effect, EngineReport, Input, Launch, view};
 
 impl Daemon {
     /// Carries out the effects of one turn: launches first, everything for people after them.
     pub(super) fn carry_out(&mut self, effects: Vec<Effect>) {
-        let (fast, slow): (Vec<Effect>, Vec<Effect>) = effects
-            .into_iter()
-            .partition(|effect| matches!(effect, Effect::Launch(_) | Effect::Stop { .. } | Effect::Probe));
-        for effect in fast {
+        let (fast, slow): (Vec<Effect>, Vec<Effect>) = effects.into_iter().partition(|effect| {
+            matches!(effect, Effect::Launch(_) | Effect::Stop { .. } | Effect::Dismiss { .. } | Effect::Probe)
+        });
+        // A supervisor that is dismissed lets go of its devices' locks: before the next one asks for them.
+        let (dismissals, fast): (Vec<Effect>, Vec<Effect>) =
+            fast.into_iter().partition(|effect| matches!(effect, Effect::Dismiss { .. }));
+        for effect in dismissals.into_iter().chain(fast) {
             self.effect(effect);
         }
         // What new jobs are told is worked out once for all of them, after the launches.
@@ -46,7 +48,7 @@ impl Daemon {
                 }
             }
             Effect::Dismiss { lease } => self.dismiss(lease),
-            Effect::Prepare(prepare) => self.prepare(*prepare),
+            Effect::Prepare(prepare) => prepare::start(*prepare, &self.intake),
             Effect::WriteAnswer { job, submission } => self.write_answer(job, submission),
             Effect::Collect { lease } => self.collect(lease),
             Effect::Release { job, task, attempt, lease } => self.release(job, task, attempt, lease),
@@ -94,20 +96,6 @@ impl Daemon {
         let record = self.world.lease(lease)?;
         let job = self.world.queue.get(record.job)?;
         job.attempts().map(|(_, attempt)| &attempt.state).find(|state| state.lease() == Some(lease)).cloned()
-    }
-
-    fn prepare(&self, prepare: Prepare) {
-        let paths = self.intake.paths.clone();
-        let limits = SnapshotLimits {
-            bytes: Bytes::mib(self.intake.config.limits.snapshot_mib),
-            files: self.intake.config.limits.snapshot_files,
-        };
-        let mailbox = self.intake.mailbox.clone();
-        tokio::task::spawn_blocking(move || {
-            let result = make_ready(&prepare, &paths, limits);
-            let Prepare { job, task, attempt, .. } = prepare;
-            mailbox.post(Message::Input(Input::Prepared { job, task, attempt, result }));
-        });
     }
 
     /// `jobs/17-name/`: the job file and the answer.
@@ -230,34 +218,4 @@ impl Daemon {
             .map(|at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
             .unwrap_or_default()
     }
-}
-
-/// Makes the work directory of an attempt, and looks whether the data of earlier jobs are there.
-fn make_ready(prepare: &Prepare, paths: &crate::config::Paths, limits: SnapshotLimits) -> Result<(), String> {
-    for (item, folder) in &prepare.sources {
-        if let DataFrom::Job { job, path } = &item.from {
-            let found: PathBuf = paths.jobs().join(folder).join("output").join(path);
-            if !found.exists() {
-                return Err(format!("job:{job}/{path} is not among the outputs of {folder}"));
-            }
-        }
-    }
-    let (Some(dir), Code::Snapshot { skip, keep }) = (&prepare.spec.work.dir, &prepare.spec.work.code) else {
-        return Ok(());
-    };
-    let tree = paths.snapshot(prepare.job);
-    if !tree.exists() {
-        let request = SnapshotRequest {
-            dir: dir.clone(),
-            skip: skip.clone(),
-            keep: keep.clone(),
-            limits,
-            dest: tree.clone(),
-        };
-        files::snapshot(&request).map_err(|error| error.to_string())?;
-    }
-    let work = paths.prepared(prepare.job, prepare.task.0, prepare.attempt.0);
-    files::remove_tree(&work).map_err(|error| error.to_string())?;
-    files::copy_tree(&tree, &work).map_err(|error| error.to_string())?;
-    Ok(())
 }

@@ -15,6 +15,7 @@
 //! | `turns` | the loop |
 //! | `intake` | job files to submissions |
 //! | `effects` | what the core asks for |
+//! | `prepare` | work directories, before a grant |
 //! | `clerk` | the thread that writes job folders, answers and receipts, off the path |
 //! | `devices` | readings: at once for simulated devices, through the sampler for real ones |
 //! | `answers` | queries |
@@ -29,6 +30,7 @@ mod effects;
 mod intake;
 mod message;
 mod picture;
+mod prepare;
 mod socket;
 mod start;
 mod turns;

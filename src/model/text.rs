@@ -25,6 +25,17 @@ const fn is_unsafe(c: char) -> bool {
         | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
 }
 
+/// An error and its causes in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
 /// A job name out of a file's stem: lower case, `[a-z0-9._-]{1,64}`; `job` if nothing is left.
 pub fn slug(text: &str) -> String {
     let mut out = String::new();
