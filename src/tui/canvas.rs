@@ -106,6 +106,9 @@ impl<'a> Canvas<'a> {
         if area.is_empty() {
             return;
         }
+        // One colour from end to end: a state's colour, reversed, would be a patch. Its word and place still tell.
+        let plain = self.theme.style(Role::Text).remove_modifier(Modifier::DIM);
+        self.buf.set_style(area, plain);
         self.over(area, Role::CursorRow);
         self.cursor.get_or_insert((area.x, area.y, false));
     }

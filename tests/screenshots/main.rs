@@ -30,8 +30,8 @@ struct Shot {
 }
 
 const SHOTS: &[Shot] = &[
-    Shot { name: "main-80x24", size: (80, 24), keys: "", shows: "WAIT", back: "" },
-    Shot { name: "main-120x40", size: (120, 40), keys: "", shows: "WAIT", back: "" },
+    Shot { name: "main-80x24", size: (80, 24), keys: "", shows: "estimate-pi", back: "" },
+    Shot { name: "main-120x40", size: (120, 40), keys: "", shows: "estimate-pi", back: "" },
     Shot { name: "cancel-80x24", size: (80, 24), keys: "x", shows: "Keep it", back: "n" },
     Shot { name: "gpus-120x40", size: (120, 40), keys: "2", shows: "GPU", back: "1" },
     Shot { name: "meter-120x40", size: (120, 40), keys: "3", shows: "USER", back: "1" },
