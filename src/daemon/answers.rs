@@ -163,6 +163,7 @@ impl Daemon {
     fn rows(&self, done: u32) -> Vec<JobRow> {
         self.with_frame(|daemon, frame| {
             let world = &daemon.world;
+            let frame = &view::Frame { brief: true, ..*frame };
             let outlook = view::outlook(world, &frame.now);
             let live = view::order(world);
             let row = |job: &Job| view::row(world, job, &outlook, frame);
@@ -292,6 +293,7 @@ impl Daemon {
             jobs_dir: &jobs_dir,
             clock: &clock,
             today_began: calendar.day_began(now.wall_ms),
+            brief: false,
         };
         view(self, &frame)
     }

@@ -187,11 +187,14 @@ pub struct JobRow {
     /// Their indices today.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu_indices: Vec<u32>,
-    /// The command's first line, secrets masked.
+    /// The command's first line, secrets masked. Empty in lists.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// The job's folder.
+    /// The job's folder. Empty in lists.
+    #[serde(default, skip_serializing_if = "is_no_path")]
     pub directory: PathBuf,
-    /// The current attempt's log.
+    /// The current attempt's log. Empty in lists.
+    #[serde(default, skip_serializing_if = "is_no_path")]
     pub log: PathBuf,
     /// How many warnings it was accepted with.
     pub warnings: u32,
@@ -231,16 +234,32 @@ impl OpenLease {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands in references")]
+const fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_no_path(path: &std::path::Path) -> bool {
+    path.as_os_str().is_empty()
+}
+
 /// How many of a job's tasks are where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the words of `ls --json`")]
 pub struct TaskCounts {
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub total: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub queued: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub active: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub succeeded: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub cancelled: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u32,
 }
 

@@ -2,7 +2,7 @@
 //! saw, so that the scheduler may be gone at any moment. Layer 2.
 //!
 //! Single-threaded: one `poll` over the control channels, the log pipe and the notice of ended children. No tokio, no
-//! store. It knows [`LaunchSpec`](spec::LaunchSpec)s and its [`record`]; queue, pool and meter are the scheduler's.
+//! store. It knows [`LaunchSpec`]s and its [`record`]; queue, pool and meter are the scheduler's.
 //! `main` starts it before anything else of the program is touched.
 //!
 //! ```text

@@ -73,7 +73,13 @@ fn plans(c: &mut Criterion) {
 fn rows(c: &mut Criterion) {
     let rig = busy(8, 10_000);
     let clock = |at: i64| at.to_string();
-    let frame = view::Frame { now: rig.now, jobs_dir: Path::new("/jobs"), clock: &clock, today_began: 0 };
+    let frame = view::Frame {
+        now: rig.now,
+        jobs_dir: Path::new("/jobs"),
+        clock: &clock,
+        today_began: 0,
+        brief: false,
+    };
     c.bench_function("all rows of 10000 jobs, with reasons and forecasts", |b| {
         b.iter(|| {
             let outlook = view::outlook(&rig.world, &rig.now);

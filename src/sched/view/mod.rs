@@ -29,6 +29,8 @@ pub struct Frame<'a> {
     pub clock: &'a dyn Fn(i64) -> String,
     /// When today began, wall milliseconds.
     pub today_began: i64,
+    /// For lists: without command, folder and log.
+    pub brief: bool,
 }
 
 /// Reasons and forecasts of the whole line, from one revision.

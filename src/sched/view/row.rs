@@ -44,7 +44,13 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     let (place, why) = place_and_why(world, job, outlook, frame, &indices);
     let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
     let waits = job.state() == Cursor::Queued;
-    let directory = frame.jobs_dir.join(job.folder());
+    let (directory, log) = if frame.brief {
+        Default::default()
+    } else {
+        let directory = frame.jobs_dir.join(job.folder());
+        let log = directory.join("log.txt");
+        (directory, log)
+    };
     JobRow {
         id: job.id,
         revision: Revision::default(),
@@ -94,8 +100,8 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         mean_utilisation: job.tasks.first().and_then(|task| task.current().mean_utilisation),
         devices,
         gpu_indices: indices,
-        command: command(job),
-        log: directory.join("log.txt"),
+        command: if frame.brief { String::new() } else { command(job) },
+        log,
         directory,
         warnings: job.warnings.len() as u32,
     }
