@@ -164,6 +164,7 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         started_ms: crate::clock::wall_ms(),
         durable: None,
         trouble: None,
+        held: Vec::new(),
         stopped: None,
         pending: Vec::new(),
         told: std::collections::HashMap::new(),

@@ -41,6 +41,8 @@ pub(super) struct Daemon {
     pub(super) durable: Option<Snapshot>,
     /// Why nothing is accepted.
     pub(super) trouble: Option<String>,
+    /// Files that were dropped while events could not be made durable.
+    pub(super) held: Vec<crate::inbox::Drop>,
     /// A bug was found in the core: nothing is started any more.
     pub(super) stopped: Option<String>,
     /// Inputs that an effect left for the next turn.
@@ -71,8 +73,8 @@ impl Daemon {
         let mut waiting = Waiting::default();
         loop {
             let decision = self.decide(&mut inputs);
-            if !decision.events.is_empty() {
-                self.append(&decision.events, &mut waiting).await;
+            if !decision.events.is_empty() && !self.append(&decision.events, &mut waiting).await {
+                return;
             }
             let wake = decision.wake.map(|wake| wake.at);
             self.settle(decision, &mut waiting);
@@ -138,7 +140,8 @@ impl Daemon {
     }
 
     /// Makes events durable. Does not return before they are: a failed commit is made again, on a reopened store.
-    async fn append(&mut self, events: &[EventRecord], waiting: &mut Waiting) {
+    /// `false` if the scheduler was told to end meanwhile: nobody has seen the turn, and it is as if it never was.
+    async fn append(&mut self, events: &[EventRecord], waiting: &mut Waiting) -> bool {
         let mut wait = REOPEN_FIRST;
         loop {
             let batch = self.batch(events);
@@ -150,11 +153,15 @@ impl Daemon {
                 if self.trouble.take().is_some() {
                     tracing::info!("the store is back");
                 }
-                return;
+                self.take_held();
+                return true;
             };
             tracing::error!(error = %error, "cannot make events durable; nothing is accepted or started until it works");
             self.trouble = Some(trouble(&error));
             self.attend_for(wait, waiting).await;
+            if waiting.ended {
+                return false;
+            }
             wait = (wait * 2).min(REOPEN_MAX);
             let (done, reopened) = oneshot::channel();
             self.store.reopen(Box::new(move |result| drop(done.send(result.map(|_| ())))));
@@ -180,11 +187,25 @@ impl Daemon {
             tokio::select! {
                 biased;
                 result = &mut done => return result.unwrap_or(Err(StoreError::Closed { path })),
-                Some(message) = self.messages.recv(), if self.pending.len() < TURN_LEN => {
+                Some(message) = self.messages.recv(), if self.has_room() => {
                     self.while_frozen(message, waiting);
                 }
             }
         }
+    }
+
+    /// Whether more may be put aside while events cannot be made durable.
+    fn has_room(&self) -> bool {
+        self.pending.len() + self.held.len() < TURN_LEN
+    }
+
+    /// Reads what was dropped meanwhile.
+    fn take_held(&mut self) {
+        let mut inputs = Vec::new();
+        for dropped in std::mem::take(&mut self.held) {
+            self.inbox_event(InboxEvent::Dropped(dropped), &mut inputs, &crate::clock::now());
+        }
+        self.pending.append(&mut inputs);
     }
 
     /// Waits a while for the disk to come back.
@@ -193,7 +214,7 @@ impl Daemon {
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return,
-                Some(message) = self.messages.recv(), if self.pending.len() < TURN_LEN => {
+                Some(message) = self.messages.recv(), if self.has_room() => {
                     self.while_frozen(message, waiting);
                 }
             }
@@ -206,12 +227,11 @@ impl Daemon {
         let reason = self.trouble.clone().unwrap_or_else(|| "the state disk is slow".to_owned());
         match message {
             Message::Input(input) => self.pending.push(input),
-            Message::Inbox(event) => {
-                // It is found again by the rescan after the thaw.
-                if let InboxEvent::Dropped(dropped) = event {
-                    self.inbox.forget(&dropped.name);
-                }
+            Message::Inbox(InboxEvent::Dropped(dropped)) => {
+                // Read once the state can be written: what became of the file meanwhile is seen when it is taken.
+                self.held.push(dropped);
             }
+            Message::Inbox(event) => self.inbox_event(event, &mut Vec::new(), &crate::clock::now()),
             Message::Client { request, answer, by } => {
                 let reply = match request {
                     Request::Query(query) => self.answer_frozen(&query, &reason),

@@ -103,6 +103,7 @@ pub struct JobRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// Its tasks.
+    #[serde(default = "TaskCounts::one_waiting", skip_serializing_if = "TaskCounts::is_one_waiting")]
     pub tasks: TaskCounts,
     /// GPUs it asks for.
     pub gpus: u32,
@@ -234,11 +235,6 @@ impl OpenLease {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands in references")]
-const fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
 fn is_no_path(path: &std::path::Path) -> bool {
     path.as_os_str().is_empty()
 }
@@ -247,20 +243,24 @@ fn is_no_path(path: &std::path::Path) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the words of `ls --json`")]
 pub struct TaskCounts {
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub total: u32,
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub queued: u32,
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub active: u32,
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub succeeded: u32,
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: u32,
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub cancelled: u32,
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u32,
+}
+
+impl TaskCounts {
+    /// A plain job that waits: what most rows of a long list are.
+    const fn one_waiting() -> Self {
+        Self { total: 1, queued: 1, active: 0, succeeded: 0, failed: 0, cancelled: 0, lost: 0 }
+    }
+
+    fn is_one_waiting(&self) -> bool {
+        *self == Self::one_waiting()
+    }
 }
 
 /// One job, whole.
