@@ -8,6 +8,10 @@
 mod dashboard;
 #[path = "e2e/drops.rs"]
 mod drops;
+#[path = "e2e/full_disk.rs"]
+mod full_disk;
+#[path = "support/small_disk.rs"]
+mod small_disk;
 #[path = "support/mod.rs"]
 mod support;
 

@@ -1,11 +1,15 @@
 //! Snapshots, copies, removal and collection over real trees.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
+#[path = "support/small_disk.rs"]
+mod small_disk;
+
 use overnight::files::{
     SnapshotError, SnapshotLimits, SnapshotReport, SnapshotRequest, collect, collect_main, copy_tree,
     remove_tree, snapshot,
 };
 use overnight::model::{Bytes, Collect, Collected, OutputItem, OutputKind};
+use small_disk::{SmallDisk, skipped};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -657,39 +661,6 @@ fn the_verb_says_why_it_cannot_read_an_order() {
     assert_eq!(code, 1);
     assert!(text.starts_with("overnight collect: cannot read the order to collect: missing field"), "{text}");
     assert_eq!(names(dir.path()), [""; 0]);
-}
-
-/// Said past the capture of output, which would hide it.
-fn skipped(test: &str, why: &str) {
-    std::io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes()).unwrap();
-}
-
-/// A small file system of its own, unmounted at the end. `None`, said so, where that is not allowed.
-struct SmallDisk(PathBuf, #[expect(dead_code, reason = "removed at the end")] TempDir);
-
-impl SmallDisk {
-    fn new(test: &str, kib: u64) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("disk");
-        fs::create_dir(&path).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs"])
-            .arg(&path)
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if !mounted {
-            skipped(test, "a small disk can only be mounted by root");
-            return None;
-        }
-        Some(Self(path, dir))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
 }
 
 #[test]

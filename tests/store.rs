@@ -1,10 +1,14 @@
 //! The store over real files: reopening, refusals, crashes, full disks, questions.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
+#[path = "support/small_disk.rs"]
+mod small_disk;
+
 use overnight::model::*;
 use overnight::store::{Batch, Identity, Loaded, Store, StoreError, StoreOptions};
+use small_disk::SmallDisk;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -631,42 +635,9 @@ fn nothing_that_was_acknowledged_is_lost_when_the_writer_is_killed() {
     }
 }
 
-/// Said past the capture of output, which would hide it.
-fn skipped(test: &str, why: &str) {
-    std::io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes()).unwrap();
-}
-
-/// A small file system of its own, unmounted at the end. `None`, said so, where that is not allowed.
-struct SmallDisk(PathBuf, #[expect(dead_code, reason = "removed at the end")] TempDir);
-
-impl SmallDisk {
-    fn new(test: &str, mib: u64) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("disk");
-        fs::create_dir(&path).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"])
-            .arg(&path)
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if !mounted {
-            skipped(test, "a small disk can only be mounted by root");
-            return None;
-        }
-        Some(Self(path, dir))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn a_full_disk_fails_the_append_and_a_reopened_store_goes_on_without_loss() {
-    let Some(disk) = SmallDisk::new("a_full_disk_fails_the_append", 8) else { return };
+    let Some(disk) = SmallDisk::new("a_full_disk_fails_the_append", 8 << 10) else { return };
     let (store, _) = open(&disk.0).unwrap();
     fs::write(disk.0.join("ballast"), vec![1; 3 << 20]).unwrap();
     let mut stored = 0;

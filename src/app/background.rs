@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 /// How long a scheduler that runs may take to answer.
@@ -15,17 +15,27 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// A log that has grown beyond this is put aside at the next start.
 const LOG_BYTES: u64 = 8 << 20;
 
-/// Makes sure that a scheduler answers; starts one with these further arguments if none runs.
-pub(super) fn ensure(setup: &Setup, arguments: &[OsString]) -> Result<(), CliError> {
+/// Makes sure that a scheduler answers; starts one if none runs.
+pub(super) fn ensure(setup: &Setup) -> Result<(), CliError> {
     match Client::connect(&setup.paths, ANSWER) {
         Ok(_) => Ok(()),
-        Err(ClientError::NoScheduler { .. }) => start(setup, arguments),
+        Err(ClientError::NoScheduler { .. }) => start(setup, &[], Stdio::null()).map(drop),
         Err(error) => Err(error.into()),
     }
 }
 
+/// Starts one that ends with its jobs and its folders when what is returned is dropped, also by the end of this process.
+pub(super) fn start_throw_away(
+    setup: &Setup,
+    arguments: &[OsString],
+) -> Result<Option<ChildStdin>, CliError> {
+    let mut all = arguments.to_vec();
+    all.push("--throw-away".into());
+    start(setup, &all, Stdio::piped())
+}
+
 /// Starts one and waits until it answers, or says why it cannot.
-fn start(setup: &Setup, arguments: &[OsString]) -> Result<(), CliError> {
+fn start(setup: &Setup, arguments: &[OsString], stdin: Stdio) -> Result<Option<ChildStdin>, CliError> {
     let paths = &setup.paths;
     let file = |doing, path: &Path| {
         let path = path.to_owned();
@@ -66,7 +76,7 @@ fn start(setup: &Setup, arguments: &[OsString]) -> Result<(), CliError> {
         .envs(environment.for_work())
         .envs(environment.for_driver())
         .current_dir("/")
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(log);
     if let Some(home) = &environment.home {
@@ -81,7 +91,7 @@ fn start(setup: &Setup, arguments: &[OsString]) -> Result<(), CliError> {
         out.read_to_string(&mut said).map_err(file("hear from", &program))?;
     }
     if said.contains("ready") {
-        return Ok(());
+        return Ok(child.stdin.take());
     }
     // It has ended; its words are the last ones of the log.
     child.wait().map_err(file("wait for", &program))?;

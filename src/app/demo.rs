@@ -37,12 +37,13 @@ pub(super) fn run(setup: &Setup, args: &DemoArgs) -> ExitCode {
     ];
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     let plain = crate::tui::refusal(terminal, setup.environment.term.as_deref()).is_some();
-    let code = match background::ensure(&setup, &arguments) {
-        Err(error) => fail(&error),
-        Ok(()) if plain => in_lines(&setup),
-        Ok(()) => on_screen(&setup),
+    // However this process ends, its scheduler sees that and clears up.
+    let (code, alive) = match background::start_throw_away(&setup, &arguments) {
+        Err(error) => (fail(&error), None),
+        Ok(alive) => (if plain { in_lines(&setup) } else { on_screen(&setup) }, alive),
     };
     clear_away(&setup, &root);
+    drop(alive);
     code
 }
 

@@ -99,9 +99,17 @@ fn serve(setup: Setup, args: &ServeArgs) -> ExitCode {
         gpus: choice,
         seed: args.seed,
         control: args.control.clone(),
+        throw_away: args.throw_away,
     };
+    let root = args.throw_away.then(|| serve.paths.root.clone());
     match daemon::serve(serve, move || ready(detached)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            // The starter removes it too, if it is still there to do so.
+            if let Some(root) = root {
+                drop(crate::files::remove_tree(&root));
+            }
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             complain(&chain(&error));
             exit_of(&error).into()
@@ -164,7 +172,7 @@ fn dashboard(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     if let Some(why) = tui::refusal(terminal, setup.environment.term.as_deref()) {
         return complain(why);
     }
-    if let Err(error) = background::ensure(setup, &[]) {
+    if let Err(error) = background::ensure(setup) {
         return fail(&error);
     }
     show(setup, args)

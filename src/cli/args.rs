@@ -68,8 +68,7 @@ pub struct Globals {
     #[arg(long, global = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// The scheduler's state (`OVERNIGHT_STATE`; a root given alone implies its .state).
-    ///
-    /// Not global: [`command`] adds it to every verb but `ls`, whose `--state` means the jobs' state.
+    // Not global: `command` adds it to every verb but `ls`, whose `--state` means the jobs' state.
     #[arg(long = "state", id = STATE_DIR, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// The config file, instead of the usual one.
@@ -371,6 +370,9 @@ pub struct ServeArgs {
     /// Started by `overnight` in the background: own session, and says on standard output when it answers.
     #[arg(long, hide = true)]
     pub detached: bool,
+    /// Started by `overnight demo`: ends its jobs, itself and its folders when standard input is closed.
+    #[arg(long, hide = true)]
+    pub throw_away: bool,
 }
 
 /// Of `demo`.

@@ -36,7 +36,8 @@ pub struct Config {
     pub notify: NotifyConfig,
     /// The dashboard's theme: `auto`, a name, or a path. `OVERNIGHT_THEME` goes first.
     pub theme: Option<String>,
-    /// Keys of the dashboard: an action's name and its keys, such as `cancel = ["x", "f9"]`.
+    /// Keys of the dashboard: an action's name and its keys, such as `cancel = ["x", "f9"]`. Known, and not
+    /// used yet.
     pub keys: BTreeMap<String, Vec<String>>,
     /// How the dashboard draws.
     pub ui: UiConfig,
@@ -145,9 +146,10 @@ pub struct Rates {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepConfig {
-    /// Days that a job's folder is kept after the job is done. Default: for ever.
+    /// Days that a job's folder is kept after the job is done. Default: for ever. Known, and not used yet.
     pub days: Option<u32>,
-    /// GiB that all job folders of done jobs may take together; the oldest go first. Default: no bound.
+    /// GiB that all job folders of done jobs may take together; the oldest go first. Default: no bound. Known, and not
+    /// used yet.
     pub gib: Option<u64>,
 }
 
@@ -155,7 +157,7 @@ pub struct KeepConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NotifyConfig {
-    /// The program that is run to tell people, and its arguments; no shell.
+    /// The program that is run to tell people, and its arguments; no shell. Known, and not used yet.
     pub command: Option<Vec<String>>,
 }
 
@@ -165,9 +167,9 @@ pub struct NotifyConfig {
 pub struct UiConfig {
     /// Only ASCII characters. Default: unless the locale is UTF-8.
     pub ascii: Option<bool>,
-    /// The mouse selects and scrolls.
+    /// The mouse selects and scrolls. Known, and not used yet.
     pub mouse: bool,
-    /// Frames are marked for the terminal to show at once.
+    /// Frames are marked for the terminal to show at once. Known, and not used yet: they always are.
     pub sync: bool,
 }
 

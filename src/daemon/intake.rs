@@ -4,7 +4,7 @@ use super::message::Mailbox;
 use crate::config::{Config, Environment, Paths};
 use crate::inbox::Drop;
 use crate::jobfile::{self, Base, Context, Limits, RenderStyle, UntilDone};
-use crate::model::{JobId, Now, Origin, Owner, clean_line};
+use crate::model::{Amount, Bytes, JobId, JobSpec, Now, Origin, Owner, Stop, clean_line};
 use crate::protocol::{Diagnostic, InboxRow, InboxState, PoolFacts, Severity, SubmitFile};
 use crate::sched::Submission;
 use jiff::tz::TimeZone;
@@ -55,7 +55,11 @@ impl Intake {
             origin: Origin::Inbox { name: dropped.name, folder },
             ident: Some(dropped.ident),
             source: text(dropped.bytes),
-            jobs: parsed.jobs.into_iter().map(|(spec, warnings)| (spec, said(&warnings))).collect(),
+            jobs: parsed
+                .jobs
+                .into_iter()
+                .map(|(spec, warnings)| (self.with_defaults(spec), said(&warnings)))
+                .collect(),
             paused: false,
             retry_of: None,
             reply_to: None,
@@ -86,7 +90,7 @@ impl Intake {
                         spec.work.env.entry(name.clone()).or_insert_with(|| value.clone());
                     }
                 }
-                (spec, said(&warnings))
+                (self.with_defaults(spec), said(&warnings))
             })
             .collect();
         let submission = Submission {
@@ -136,6 +140,21 @@ impl Intake {
             overrides,
             check_host: true,
         }
+    }
+
+    /// What the operator's defaults add to a job that does not say.
+    fn with_defaults(&self, mut spec: JobSpec) -> JobSpec {
+        let defaults = &self.config.defaults;
+        if let Amount::Some(gpus @ 1..) = spec.request.gpus {
+            let cores = defaults.cpus_per_gpu.map(|cores| Amount::Some(cores.saturating_mul(gpus)));
+            let memory = defaults.memory_per_gpu.map(|each| Amount::Some(Bytes(each.0 * u64::from(gpus))));
+            spec.request.cpus = spec.request.cpus.or(cores);
+            spec.request.memory = spec.request.memory.or(memory);
+        }
+        if spec.work.stop == Stop::default() {
+            spec.work.stop.grace = defaults.grace;
+        }
+        spec
     }
 
     /// Where an accepted folder is kept: known before it is accepted, so that its paths are right from the start.

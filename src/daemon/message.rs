@@ -40,6 +40,8 @@ pub(super) enum Message {
     ClockStep,
     /// SIGTERM or SIGINT: end; jobs go on.
     Terminate,
+    /// The starter of a throw-away scheduler is gone: end the jobs, then end.
+    ThrowAway,
 }
 
 /// Sends messages to the loop from anywhere.

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `start` | opens everything, in the order in which it can be refused |
 //! | `turns` | the loop |
+//! | `durable` | the commit of a turn, and what happens while it fails |
 //! | `intake` | job files to submissions |
 //! | `effects` | what the core asks for |
 //! | `prepare` | work directories, before a grant |
@@ -26,6 +27,7 @@ mod answers;
 mod clerk;
 mod clockwatch;
 mod devices;
+mod durable;
 mod effects;
 mod intake;
 mod message;

@@ -45,6 +45,8 @@ pub struct ServeSetup {
     pub seed: u64,
     /// Control file of simulated devices.
     pub control: Option<PathBuf>,
+    /// Ends its jobs and itself when standard input is closed.
+    pub throw_away: bool,
 }
 
 /// Why the scheduler cannot start.
@@ -117,7 +119,7 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
 }
 
 fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandle<()>), DaemonError> {
-    let ServeSetup { paths, config, environment, zone, gpus, seed, control } = setup;
+    let ServeSetup { paths, config, environment, zone, gpus, seed, control, throw_away } = setup;
     let (store, mut world) = remember(&paths)?;
     let (sender, messages) = mpsc::channel(INBOX_LEN);
     let mailbox = Mailbox(sender);
@@ -148,6 +150,9 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     listen(&paths, Desk { mailbox: mailbox.clone(), revision: watcher, owner: owner.clone() })?;
     clockwatch::spawn(mailbox.clone()).map_err(io("watch the clock for", &paths.state))?;
     watch_signals(mailbox.clone()).map_err(io("watch signals for", &paths.state))?;
+    if throw_away {
+        watch_starter(mailbox.clone()).map_err(io("watch the starter of", &paths.state))?;
+    }
     let mut random = [0_u8; 16];
     fill_random(&mut random);
     let mut daemon = Daemon {
@@ -163,6 +168,7 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         picture: Picture::default(),
         started_ms: crate::clock::wall_ms(),
         durable: None,
+        throwing_away: false,
         trouble: None,
         held: Vec::new(),
         stopped: None,
@@ -265,6 +271,16 @@ fn watch_signals(mailbox: Mailbox) -> std::io::Result<()> {
             }
         }
     });
+    Ok(())
+}
+
+/// Notices that whoever started a throw-away scheduler is gone, however that came: standard input ends.
+fn watch_starter(mailbox: Mailbox) -> std::io::Result<()> {
+    std::thread::Builder::new().name("starter".to_owned()).stack_size(64 << 10).spawn(move || {
+        // Nothing is said on it; its end is the message, and an error is an end too.
+        drop(std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
+        mailbox.post(Message::ThrowAway);
+    })?;
     Ok(())
 }
 

@@ -7,22 +7,16 @@ use super::message::Message;
 use super::picture::Picture;
 use crate::engine::local::LocalEngine;
 use crate::inbox::{Inbox, InboxEvent};
-use crate::model::{Event, EventRecord, JobId, Lease, LeaseId, Now, Revision};
+use crate::model::{Event, EventRecord, JobId, Now, Revision, Span};
 use crate::protocol::{Command, InboxState, Notice, NoticeLevel, Reply, Request, Snapshot, Update};
 use crate::sched::{Decision, Input, Moment, World, step};
-use crate::store::{Batch, Store, StoreError};
+use crate::store::Store;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Messages taken into one turn at most.
-const TURN_LEN: usize = 512;
-/// A commit that takes longer than this no longer holds up queries.
-const COMMIT_SLOW: Duration = Duration::from_millis(100);
-/// The first wait before a failed commit is tried again; doubled up to [`REOPEN_MAX`].
-const REOPEN_FIRST: Duration = Duration::from_millis(250);
-/// The longest such wait.
-const REOPEN_MAX: Duration = Duration::from_secs(5);
+pub(super) const TURN_LEN: usize = 512;
 
 /// The scheduler.
 pub(super) struct Daemon {
@@ -39,6 +33,8 @@ pub(super) struct Daemon {
     pub(super) started_ms: i64,
     /// The last picture that was taken from durable state.
     pub(super) durable: Option<Snapshot>,
+    /// Its starter is gone and nobody wants it any more.
+    pub(super) throwing_away: bool,
     /// Why nothing is accepted.
     pub(super) trouble: Option<String>,
     /// Files that were dropped while events could not be made durable.
@@ -58,12 +54,12 @@ pub(super) struct Daemon {
 
 /// What a turn leaves to be answered once it is durable.
 #[derive(Default)]
-struct Waiting {
+pub(super) struct Waiting {
     queries: Vec<(crate::protocol::Query, oneshot::Sender<Reply>)>,
     updates: Vec<(Option<Revision>, oneshot::Sender<Box<Update>>)>,
     replies: HashMap<u64, (oneshot::Sender<Reply>, Vec<crate::protocol::Diagnostic>)>,
     next: u64,
-    ended: bool,
+    pub(super) ended: bool,
 }
 
 impl Daemon {
@@ -84,6 +80,9 @@ impl Daemon {
             }
             let telemetry_at = self.devices.due(&self.world, self.subscribers);
             inputs.append(&mut self.pending);
+            if self.throwing_away && self.throw_away(&mut inputs) {
+                return;
+            }
             if inputs.is_empty() {
                 let due = [wake, telemetry_at].into_iter().flatten().min();
                 self.wait(due, &mut inputs, &mut waiting).await;
@@ -137,144 +136,6 @@ impl Daemon {
                 Some(format!("a bug in the scheduler ({bug}): nothing is started; running jobs go on"));
         }
         decision
-    }
-
-    /// Makes events durable. Does not return before they are: a failed commit is made again, on a reopened store.
-    /// `false` if the scheduler was told to end meanwhile: nobody has seen the turn, and it is as if it never was.
-    async fn append(&mut self, events: &[EventRecord], waiting: &mut Waiting) -> bool {
-        let mut wait = REOPEN_FIRST;
-        loop {
-            let batch = self.batch(events);
-            let (done, durable) = oneshot::channel();
-            self.store.append(batch, Box::new(move |result| drop(done.send(result))));
-            let result = self.attend(durable, waiting).await;
-            let Err(error) = result else {
-                self.world.touched = crate::sched::Touched::default();
-                if self.trouble.take().is_some() {
-                    tracing::info!("the store is back");
-                }
-                self.take_held();
-                return true;
-            };
-            tracing::error!(error = %error, "cannot make events durable; nothing is accepted or started until it works");
-            self.trouble = Some(trouble(&error));
-            self.attend_for(wait, waiting).await;
-            if waiting.ended {
-                return false;
-            }
-            wait = (wait * 2).min(REOPEN_MAX);
-            let (done, reopened) = oneshot::channel();
-            self.store.reopen(Box::new(move |result| drop(done.send(result.map(|_| ())))));
-            if let Err(error) = self.attend(reopened, waiting).await {
-                self.trouble = Some(trouble(&error));
-            }
-        }
-    }
-
-    /// Waits for the store. A slow one does not hold up queries: they get the last durable picture.
-    async fn attend(
-        &mut self,
-        mut done: oneshot::Receiver<Result<(), StoreError>>,
-        waiting: &mut Waiting,
-    ) -> Result<(), StoreError> {
-        let path = self.intake.paths.store();
-        tokio::select! {
-            biased;
-            result = &mut done => return result.unwrap_or(Err(StoreError::Closed { path })),
-            () = tokio::time::sleep(COMMIT_SLOW) => {}
-        }
-        loop {
-            tokio::select! {
-                biased;
-                result = &mut done => return result.unwrap_or(Err(StoreError::Closed { path })),
-                Some(message) = self.messages.recv(), if self.has_room() => {
-                    self.while_frozen(message, waiting);
-                }
-            }
-        }
-    }
-
-    /// Whether more may be put aside while events cannot be made durable.
-    fn has_room(&self) -> bool {
-        self.pending.len() + self.held.len() < TURN_LEN
-    }
-
-    /// Reads what was dropped meanwhile.
-    fn take_held(&mut self) {
-        let mut inputs = Vec::new();
-        for dropped in std::mem::take(&mut self.held) {
-            self.inbox_event(InboxEvent::Dropped(dropped), &mut inputs, &crate::clock::now());
-        }
-        self.pending.append(&mut inputs);
-    }
-
-    /// Waits a while for the disk to come back.
-    async fn attend_for(&mut self, wait: Duration, waiting: &mut Waiting) {
-        let until = tokio::time::Instant::now() + wait;
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep_until(until) => return,
-                Some(message) = self.messages.recv(), if self.has_room() => {
-                    self.while_frozen(message, waiting);
-                }
-            }
-        }
-    }
-
-    /// A message that comes while events cannot be made durable: looks are served from the last picture, a cancel goes
-    /// straight to the supervisor, what the engine saw is kept for the next turn, everything else is refused.
-    fn while_frozen(&mut self, message: Message, waiting: &mut Waiting) {
-        let reason = self.trouble.clone().unwrap_or_else(|| "the state disk is slow".to_owned());
-        match message {
-            Message::Input(input) => self.pending.push(input),
-            Message::Inbox(InboxEvent::Dropped(dropped)) => {
-                // Read once the state can be written: what became of the file meanwhile is seen when it is taken.
-                self.held.push(dropped);
-            }
-            Message::Inbox(event) => self.inbox_event(event, &mut Vec::new(), &crate::clock::now()),
-            Message::Client { request, answer, by } => {
-                let reply = match request {
-                    Request::Query(query) => self.answer_frozen(&query, &reason),
-                    Request::Command(Command::Cancel { job, now, .. }) => {
-                        self.cancel_frozen(job, now, &by.name)
-                    }
-                    Request::Command(Command::Stop) => {
-                        waiting.ended = true;
-                        Reply::Ok { message: "the scheduler ends once its last turn is durable".to_owned() }
-                    }
-                    Request::Command(_) => {
-                        Reply::Unavailable { message: format!("{reason}; nothing is changed") }
-                    }
-                    Request::Subscribe { .. } => Reply::Pong,
-                };
-                drop(answer.send(reply));
-            }
-            Message::Update { since, answer } => {
-                let snapshot = self.frozen_picture(&reason);
-                drop(answer.send(Box::new(super::picture::update(&snapshot, since))));
-            }
-            Message::Subscribers(change) => {
-                self.subscribers = self.subscribers.saturating_add_signed(change as isize);
-            }
-            Message::Terminate => waiting.ended = true,
-            Message::NoDevices(_) | Message::ClockStep => {}
-        }
-    }
-
-    fn batch(&self, events: &[EventRecord]) -> Batch {
-        let touched = &self.world.touched;
-        let lease = |id: &LeaseId| -> Option<Lease> { self.world.lease(*id).cloned() };
-        Batch {
-            events: events.to_vec(),
-            jobs: touched.jobs.iter().filter_map(|job| self.world.queue.get(*job).cloned()).collect(),
-            leases: touched.leases.iter().filter_map(lease).collect(),
-            devices: touched
-                .devices
-                .iter()
-                .filter_map(|uuid| Some((uuid.clone(), self.world.pool.get(uuid)?.state.clone())))
-                .collect(),
-            forget_devices: Vec::new(),
-        }
     }
 
     /// After the commit: effects, then answers.
@@ -346,7 +207,19 @@ impl Daemon {
             }
             Message::ClockStep => {}
             Message::Terminate => waiting.ended = true,
+            Message::ThrowAway => self.throwing_away = true,
         }
+    }
+
+    /// A throw-away scheduler whose starter is gone: ends its jobs, then itself. Whether it has.
+    fn throw_away(&self, inputs: &mut Vec<Input>) -> bool {
+        let live: Vec<_> = self.world.queue.live().collect();
+        inputs.extend(live.iter().filter(|job| job.cancel.is_none()).map(|job| Input::Command {
+            by: self.intake.owner.clone(),
+            command: Command::Cancel { job: job.id, generation: job.generation, undo: Span(0), now: true },
+            reply_to: 0,
+        }));
+        live.is_empty()
     }
 
     fn request(
@@ -390,7 +263,7 @@ impl Daemon {
         }
     }
 
-    fn inbox_event(&mut self, event: InboxEvent, inputs: &mut Vec<Input>, now: &Now) {
+    pub(super) fn inbox_event(&mut self, event: InboxEvent, inputs: &mut Vec<Input>, now: &Now) {
         match event {
             InboxEvent::Dropped(dropped) => {
                 let name = dropped.name.clone();
@@ -437,6 +310,15 @@ impl Daemon {
 }
 
 impl Waiting {
+    /// Answers what this turn would have answered: it is done, but only once it can be made durable.
+    pub(super) fn put_off(&mut self, reason: &str) {
+        for (_, (answer, _)) in self.replies.drain() {
+            let message =
+                format!("{reason}; what was asked is kept and done when it works again: do not ask twice");
+            drop(answer.send(Reply::Unavailable { message }));
+        }
+    }
+
     /// A number under which an answer is expected.
     fn expect(
         &mut self,
@@ -446,17 +328,5 @@ impl Waiting {
         self.next += 1;
         self.replies.insert(self.next, (answer, diagnostics));
         self.next
-    }
-}
-
-fn trouble(error: &StoreError) -> String {
-    if error.is_no_space() {
-        format!(
-            "the state disk is full: nothing is accepted or started until there is room ({error}); running jobs go on"
-        )
-    } else {
-        format!(
-            "the state cannot be written: nothing is accepted or started until it can ({error}); running jobs go on"
-        )
     }
 }

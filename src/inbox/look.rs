@@ -195,7 +195,7 @@ pub(super) fn not_a_job(bytes: &[u8]) -> (&'static str, &'static str) {
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
     let has_line = |key: &str| start.lines().any(|line| line.starts_with(key));
     if start.starts_with("#!") || has_line("#SBATCH") || has_line("#PBS") {
-        ("this is a shell script", "overnight import FILE > inbox/x.yaml")
+        ("this is a shell script", "a job file names it: `run: bash script.sh`")
     } else if has_line("work:") || has_line("request:") {
         ("names of job files end in .yaml", "rename it: mv NAME NAME.yaml")
     } else {

@@ -81,7 +81,7 @@ fn whole_file(found: &mut Findings<'_>, text: &str) -> bool {
             let mark = Mark { line: number, column: 1, width: line.chars().count().min(60) as u32 };
             found.add(
                 error(83, mark, "this is a shell script, not a job file")
-                    .hint("a job file names it: `run: bash script.sh`; `overnight import FILE > inbox/x.yaml` comes later"),
+                    .hint("a job file names it: `run: bash script.sh`"),
             );
             return false;
         }

@@ -52,8 +52,12 @@ pub(super) fn request(r: &mut Reader<'_, '_>, request: &Request, fields: &Fields
         && span.0 * 2 > limit.0
     {
         r.add(
-            warning(87, grace.value.mark, "the grace is more than half of `for`: the warning comes at once")
-                .hint("a shorter grace or a longer `for`"),
+            warning(
+                87,
+                grace.value.mark,
+                "the grace is more than half of `for`: the work may hold its GPUs that much longer",
+            )
+            .hint("a shorter grace or a longer `for`"),
         );
     }
 }

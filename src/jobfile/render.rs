@@ -7,8 +7,6 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Columns of a source line that are shown at most.
 const WIDE: usize = 160;
-/// Behind the hint of a finding whose mend is certain.
-const FIX: &str = "  (press f)";
 
 /// Draws findings as the user sees them, one after another with an empty line between.
 pub fn render(diagnostics: &[Diagnostic], style: RenderStyle) -> String {
@@ -52,8 +50,7 @@ fn one(out: &mut String, d: &Diagnostic, style: RenderStyle) -> std::fmt::Result
         writeln!(out, "{gutter} {frame}|{reset} {pad}{tone}{carets}{label}{reset}")?;
     }
     if let Some(hint) = &d.hint {
-        let offer = if d.fix.is_some() { FIX } else { "" };
-        writeln!(out, "{gutter} {frame}={reset} hint: {hint}{offer}")?;
+        writeln!(out, "{gutter} {frame}={reset} hint: {hint}")?;
     }
     if !d.known.is_empty() {
         writeln!(out, "{gutter} {frame}={reset} known fields: {}", d.known.join(" "))?;
