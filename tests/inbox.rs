@@ -629,7 +629,7 @@ fn what_was_delivered_comes_again_when_it_changes_and_not_when_its_mode_does() {
 fn names_that_are_no_job_files_are_said_once_with_what_to_do() {
     let watched = Watched::start();
     for (name, text, reason, hint) in [
-        ("train.sh", "#!/bin/bash\n#SBATCH --gpus 1\n", "this is a shell script", "overnight import"),
+        ("train.sh", "#!/bin/bash\n#SBATCH --gpus 1\n", "this is a shell script", "bash script.sh"),
         ("train.txt", JOB, "names of job files end in .yaml", "mv"),
         ("notes", "buy milk", "not a job file: names end in .yaml", ""),
     ] {
