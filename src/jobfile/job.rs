@@ -39,7 +39,7 @@ pub(super) fn read(r: &mut Reader<'_, '_>, root: &Node) -> Option<JobSpec> {
     let dir = read.as_ref().and_then(|read| read.dir.clone());
     let data = data_field.map(|field| super::data::read_data(r, field, dir.as_ref()));
     let at = request.map_or(root.mark, |f| f.key.mark);
-    let request = request_fields.and_then(|fields| super::request::read(r, &fields, at).map(|q| (q, fields)));
+    let request = request_fields.map(|fields| (super::request::read(r, &fields, at), fields));
     let keys = read.as_ref().and_then(|read| read.keys.as_ref());
     let output = output_field.map(|field| super::data::read_output(r, field, keys));
     let output_to = top.get("output_to").and_then(|f| r.path(f.name, f.value, dir.as_ref()));

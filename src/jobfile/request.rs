@@ -10,8 +10,9 @@ use crate::model::{Amount, Bytes, GpuIds, Limit, Priority, Request, Retry, Retry
 /// Jobs that one job may wait for by name.
 const WAITS: usize = 1000;
 
-/// Reads the section; `at` is its key.
-pub(super) fn read(r: &mut Reader<'_, '_>, fields: &Fields<'_>, at: Mark) -> Option<Request> {
+/// Reads the section; `at` is its key. In the place of what has been found wrong stands what no further check minds, so
+/// that everything else is still checked.
+pub(super) fn read(r: &mut Reader<'_, '_>, fields: &Fields<'_>, at: Mark) -> Request {
     let gpus = gpus(r, fields.get("gpus"), at);
     let gpu_model = fields.get("gpu_model").map(|field| models(r, field)).unwrap_or_default();
     let gpu_memory = fields.get("gpu_memory").and_then(|field| r.size(field));
@@ -48,8 +49,8 @@ pub(super) fn read(r: &mut Reader<'_, '_>, fields: &Fields<'_>, at: Mark) -> Opt
         Some(n)
     });
     let retry = fields.get("retry").map(|field| retry(r, field)).unwrap_or_default();
-    Some(Request {
-        gpus: gpus?,
+    Request {
+        gpus: gpus.unwrap_or(Amount::All),
         gpu_model,
         gpu_memory,
         gpu_ids,
@@ -57,7 +58,7 @@ pub(super) fn read(r: &mut Reader<'_, '_>, fields: &Fields<'_>, at: Mark) -> Opt
         cpus,
         memory,
         disk,
-        limit: limit?,
+        limit: limit.unwrap_or(Limit::UntilDone),
         finish_by_ms,
         start_after_ms,
         after,
@@ -65,7 +66,7 @@ pub(super) fn read(r: &mut Reader<'_, '_>, fields: &Fields<'_>, at: Mark) -> Opt
         priority,
         at_once,
         retry,
-    })
+    }
 }
 
 fn gpus(r: &mut Reader<'_, '_>, field: Option<Field<'_>>, at: Mark) -> Option<Amount<u32>> {

@@ -447,6 +447,15 @@ fn the_pool_is_asked_only_when_it_is_known() {
 }
 
 #[test]
+fn one_wrong_field_hides_no_other_mistake() {
+    let case = Case::default();
+    let found = errors(&case.parse(job("run: \"nohup x &\"", "gpus: 16, for: 2, memory: 9999GiB")));
+    for code in [12, 16, 64, 102] {
+        assert!(found.contains(&code), "{code} is not among {found:?}");
+    }
+}
+
+#[test]
 fn arguments_and_patterns_of_commands_are_left_alone() {
     let text = "work:\n  run:\n    - python\n    - data=coco\n    - name:x\n  env:\n    A: x\ndata: []\nrequest: {gpus: 0, for: 1h}\noutput: [x]\n";
     assert_eq!(Case::default().parse(text).diagnostics, Vec::new());
