@@ -310,11 +310,12 @@ impl Daemon {
 }
 
 impl Waiting {
-    /// Answers what this turn would have answered: it is done, but only once it can be made durable.
+    /// Answers what this turn would have answered. It is tried again and not promised: nothing of it is durable yet.
     pub(super) fn put_off(&mut self, reason: &str) {
         for (_, (answer, _)) in self.replies.drain() {
-            let message =
-                format!("{reason}; what was asked is kept and done when it works again: do not ask twice");
+            let message = format!(
+                "{reason}; what was asked is done then, if this scheduler still runs: look with `ls` before you ask again"
+            );
             drop(answer.send(Reply::Unavailable { message }));
         }
     }
