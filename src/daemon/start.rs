@@ -145,7 +145,8 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     engine.survey(&leases_to_find(&world)).map_err(DaemonError::Engine)?;
     let unfinished = resume(&world);
     let inbox = watch_inbox(&paths, &config, &owner, &mailbox)?;
-    let (clerk, thread) = Clerk::spawn(mailbox.clone()).map_err(io("start the clerk for", &paths.jobs()))?;
+    let (clerk, thread) =
+        Clerk::spawn(mailbox.clone(), paths.own_trees()).map_err(io("start the clerk for", &paths.jobs()))?;
     let (revision, watcher) = watch::channel(Revision::default());
     listen(&paths, Desk { mailbox: mailbox.clone(), revision: watcher, owner: owner.clone() })?;
     clockwatch::spawn(mailbox.clone()).map_err(io("watch the clock for", &paths.state))?;
