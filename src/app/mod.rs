@@ -150,7 +150,7 @@ const fn exit_of(error: &DaemonError) -> Exit {
         DaemonError::Taken { .. }
         | DaemonError::NotAnswering { .. }
         | DaemonError::Store(StoreError::Owned { .. }) => Exit::OtherScheduler,
-        DaemonError::Store(_) => Exit::State,
+        DaemonError::Store(_) | DaemonError::NotYours { .. } => Exit::State,
         DaemonError::Inbox(_) | DaemonError::Engine(_) | DaemonError::Io { .. } => Exit::Failed,
     }
 }
