@@ -964,6 +964,7 @@ fn bare_spec(dir: &Path, run_dir: &Path, attempt: u32, text: &str) -> LaunchSpec
             output_to: None,
             job: "1".to_owned(),
             partial: false,
+            own: Vec::new(),
         },
         output_dir,
         collector: COLLECTOR.map(str::to_owned).to_vec(),

@@ -2,9 +2,12 @@
 //! every launch, in the order in which it is told.
 
 use super::message::{Mailbox, Message};
+use crate::beneath;
 use crate::files;
+use crate::model::clean;
 use crate::sched::Input;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use rustix::fs::{AtFlags, Mode};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
@@ -58,13 +61,17 @@ pub(super) enum Order {
 pub(super) struct Clerk(mpsc::SyncSender<Order>);
 
 impl Clerk {
-    /// Starts the thread. It ends when its clerks are gone and all orders are carried out.
-    pub(super) fn spawn(mailbox: Mailbox) -> std::io::Result<(Self, std::thread::JoinHandle<()>)> {
+    /// Starts the thread. It ends when its clerks are gone and all orders are carried out. `own`: the scheduler's
+    /// trees, below which no link is followed.
+    pub(super) fn spawn(
+        mailbox: Mailbox,
+        own: Vec<PathBuf>,
+    ) -> std::io::Result<(Self, std::thread::JoinHandle<()>)> {
         let (sender, orders) = mpsc::sync_channel(BACKLOG);
         let thread =
             std::thread::Builder::new().name("clerk".to_owned()).stack_size(512 << 10).spawn(move || {
                 for order in orders {
-                    carry_out(order, &mailbox);
+                    carry_out(order, &mailbox, &own);
                 }
             })?;
         Ok((Self(sender), thread))
@@ -76,28 +83,32 @@ impl Clerk {
     }
 }
 
-fn carry_out(order: Order, mailbox: &Mailbox) {
+fn carry_out(order: Order, mailbox: &Mailbox, own: &[PathBuf]) {
     match order {
         Order::Folder { dir, source, answer, attempt } => {
-            warn(&dir, "write the folder of a job", folder(&dir, source.as_deref(), &answer, attempt));
+            let made =
+                Folder::open(&dir, own).and_then(|to| folder(&to, source.as_deref(), &answer, attempt));
+            warn(&dir, "write the folder of a job", made);
         }
         Order::Links { dir, attempt } => {
-            warn(&dir, "link the log and the output of a job", links(&dir, attempt));
+            let made = Folder::open(&dir, own).and_then(|to| to.links(attempt));
+            warn(&dir, "link the log and the output of a job", made);
         }
         Order::Receipt { dir, json, markdown, attempt } => {
-            warn(&dir, "write a receipt", receipt(&dir, &json, &markdown, attempt));
+            let made = Folder::open(&dir, own).and_then(|to| receipt(&to, &json, &markdown, attempt));
+            warn(&dir, "write a receipt", made);
         }
-        Order::Remove(trees) => remove(&trees),
+        Order::Remove(trees) => remove(&trees, own),
         Order::Release { remove: trees, then } => {
-            remove(&trees);
+            remove(&trees, own);
             mailbox.post(Message::Input(*then));
         }
     }
 }
 
-fn remove(trees: &[PathBuf]) {
+fn remove(trees: &[PathBuf], own: &[PathBuf]) {
     for tree in trees {
-        if let Err(error) = files::remove_tree(tree) {
+        if let Err(error) = files::remove_own(tree, own) {
             tracing::warn!(path = %tree.display(), error = %error, "cannot remove scratch");
         }
     }
@@ -109,56 +120,62 @@ fn warn(path: &Path, doing: &str, result: std::io::Result<()>) {
     }
 }
 
-fn folder(dir: &Path, source: Option<&str>, answer: &str, attempt: u32) -> std::io::Result<()> {
-    private_dir(dir)?;
-    if let Some(source) = source {
-        let file = dir.join("job.yaml");
-        if !file.exists() {
-            write(&file, source)?;
-        }
+fn folder(to: &Folder, source: Option<&str>, answer: &str, attempt: u32) -> std::io::Result<()> {
+    if let Some(source) = source.filter(|_| !to.has("job.yaml")) {
+        to.write("job.yaml", source)?;
     }
-    if !dir.join("answer.txt").exists() {
-        write(&dir.join("answer.txt"), answer)?;
+    if !to.has("answer.txt") {
+        to.write("answer.txt", &clean(answer))?;
     }
-    links(dir, attempt)
+    to.links(attempt)
 }
 
-fn receipt(dir: &Path, json: &str, markdown: &str, attempt: u32) -> std::io::Result<()> {
-    private_dir(dir)?;
-    write(&dir.join("receipt.json"), json)?;
-    write(&dir.join("receipt.md"), markdown)?;
-    links(dir, attempt)
+fn receipt(to: &Folder, json: &str, markdown: &str, attempt: u32) -> std::io::Result<()> {
+    to.write("receipt.json", json)?;
+    to.write("receipt.md", &clean(markdown))?;
+    to.links(attempt)
 }
 
-/// `log.txt` and `output` of the job's folder name the current attempt's.
-fn links(dir: &Path, attempt: u32) -> std::io::Result<()> {
-    for name in ["log.txt", "output"] {
-        let target = PathBuf::from("attempts").join(attempt.to_string()).join(name);
-        let link = dir.join(name);
-        if std::fs::read_link(&link).is_ok_and(|found| found == target) {
-            continue;
+/// A job's folder, open: what the work puts in its place, or in the place of a file, is neither followed nor written to.
+struct Folder(beneath::Dir);
+
+impl Folder {
+    /// Opens it; makes it if it is missing.
+    fn open(dir: &Path, own: &[PathBuf]) -> std::io::Result<Self> {
+        match beneath::own_place(dir, own) {
+            Err(rustix::io::Errno::NOENT) => private_dir(dir)?,
+            other => return Ok(Self(other?)),
         }
-        let fresh = dir.join(format!(".{name}.new"));
-        if let Err(error) = std::fs::remove_file(&fresh)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            return Err(error);
-        }
-        std::os::unix::fs::symlink(&target, &fresh)?;
-        std::fs::rename(&fresh, &link)?;
+        Ok(Self(beneath::own_place(dir, own)?))
     }
-    Ok(())
-}
 
-/// Writes under a temporary name, then renames: a reader sees the old text or the new one.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let fresh = path.with_file_name(name);
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    std::io::Write::write_all(&mut file, text.as_bytes())?;
-    std::fs::rename(&fresh, path)
+    fn has(&self, name: &str) -> bool {
+        rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// A reader sees the old text or the new one.
+    fn write(&self, name: &str, text: &str) -> std::io::Result<()> {
+        beneath::replace(&self.0, name.as_ref(), text.as_bytes(), Mode::RUSR | Mode::WUSR)
+    }
+
+    /// `log.txt` and `output` name the current attempt's.
+    fn links(&self, attempt: u32) -> std::io::Result<()> {
+        for name in ["log.txt", "output"] {
+            let target = format!("attempts/{attempt}/{name}");
+            let found = rustix::fs::readlinkat(&self.0, name, Vec::new());
+            if found.is_ok_and(|found| found.as_bytes() == target.as_bytes()) {
+                continue;
+            }
+            let fresh = format!(".{name}.new");
+            match rustix::fs::unlinkat(&self.0, &fresh, AtFlags::empty()) {
+                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            rustix::fs::symlinkat(&target, &self.0, &fresh)?;
+            rustix::fs::renameat(&self.0, &fresh, &self.0, name)?;
+        }
+        Ok(())
+    }
 }
 
 /// Makes a directory that only its owner reads, with what leads to it.

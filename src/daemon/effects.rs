@@ -115,8 +115,11 @@ impl Daemon {
     fn source_of(&self, submission: SubmissionId, origin: &crate::model::Origin) -> Option<String> {
         if let crate::model::Origin::Retry { of } = origin {
             let first = self.world.queue.get(*of)?;
-            return std::fs::read_to_string(self.intake.paths.jobs().join(first.folder()).join("job.yaml"))
-                .ok();
+            let paths = &self.intake.paths;
+            let file = paths.jobs().join(first.folder()).join("job.yaml");
+            let most = self.intake.config.limits.max_file.0;
+            let bytes = crate::beneath::own_read(&file, &paths.own_trees(), most).ok()?;
+            return Some(String::from_utf8_lossy(&bytes).into_owned());
         }
         let in_turn = self.last_events.iter().find_map(|record| match &record.event {
             Event::SubmissionAccepted { submission: found, source, .. } if *found == submission => {
@@ -148,6 +151,7 @@ impl Daemon {
             output_to: job.spec.output_to.clone(),
             job: job.id.to_string(),
             partial: true,
+            own: self.intake.paths.own_trees(),
         };
         let mailbox = self.intake.mailbox.clone();
         tokio::task::spawn_blocking(move || {
@@ -175,7 +179,7 @@ impl Daemon {
     fn write_receipt(&self, job: JobId) {
         let Some(row) = self.world.queue.get(job) else { return };
         let detail = self.detail(row);
-        let document = serde_json::to_string_pretty(&json::show(&detail, &self.intake.zone));
+        let document = json::pretty(&json::show(&detail, &self.intake.zone));
         let Ok(document) = document else { return };
         let markdown = json::receipt_markdown(&detail, &self.intake.zone);
         let dir = self.intake.paths.jobs().join(row.folder());

@@ -1,6 +1,7 @@
 //! Job files to submissions: reads nothing itself, and says what is wrong with them.
 
 use super::message::Mailbox;
+use crate::beneath;
 use crate::config::{Config, Environment, Paths};
 use crate::inbox::Drop;
 use crate::jobfile::{self, Base, Context, Limits, RenderStyle, UntilDone};
@@ -181,7 +182,11 @@ impl Intake {
             jobfile::render(&refusal.diagnostics, RenderStyle::Plain)
         );
         let path = self.why(name);
-        let written = std::fs::write(&path, text);
+        // In place of whatever lies there: nothing that its name may stand for is written to.
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        let written = beneath::named(&self.paths.inbox())
+            .map_err(std::io::Error::from)
+            .and_then(|inbox| beneath::replace(inbox, why_name(name).as_ref(), text.as_bytes(), mode));
         if let Err(error) = written {
             tracing::warn!(path = %path.display(), %error, "cannot say why a file was refused");
         }
@@ -197,8 +202,22 @@ impl Intake {
     }
 
     fn why(&self, name: &str) -> PathBuf {
-        self.paths.inbox().join(format!("{name}.why.txt"))
+        self.paths.inbox().join(why_name(name))
     }
+}
+
+/// `NAME.why.txt`; of a name that leaves no room for that its beginning, and what tells it from others like it.
+fn why_name(name: &str) -> String {
+    const ENDING: &str = ".why.txt";
+    if name.len() + ENDING.len() <= beneath::NAME_BYTES {
+        return format!("{name}{ENDING}");
+    }
+    let hash = blake3::hash(name.as_bytes()).to_hex();
+    let mut end = beneath::NAME_BYTES - ENDING.len() - 9;
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}-{}{ENDING}", &name[..end], &hash[..8])
 }
 
 /// A refusal without a place in the file.

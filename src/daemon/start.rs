@@ -72,6 +72,15 @@ pub enum DaemonError {
         /// The other process, if it said who it is.
         pid: Option<u32>,
     },
+    /// The state directory is somebody else's.
+    #[error("cannot use the state {}; name another --state DIR", path.display())]
+    NotYours {
+        /// The state directory.
+        path: PathBuf,
+        /// Whose.
+        #[source]
+        source: std::io::Error,
+    },
     /// The store refuses.
     #[error(transparent)]
     Store(StoreError),
@@ -100,6 +109,11 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
     for dir in [&paths.root, &paths.state, &paths.inbox(), &paths.jobs()] {
         private_dir(dir).map_err(io("make", dir))?;
     }
+    socket::own_state(&paths.state).map_err(|source| match source.kind() {
+        std::io::ErrorKind::PermissionDenied => DaemonError::NotYours { path: paths.state.clone(), source },
+        _ => io("use", &paths.state)(source),
+    })?;
+    socket::raise_files();
     let _lock = lock(paths)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -145,7 +159,8 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     engine.survey(&leases_to_find(&world)).map_err(DaemonError::Engine)?;
     let unfinished = resume(&world);
     let inbox = watch_inbox(&paths, &config, &owner, &mailbox)?;
-    let (clerk, thread) = Clerk::spawn(mailbox.clone()).map_err(io("start the clerk for", &paths.jobs()))?;
+    let (clerk, thread) =
+        Clerk::spawn(mailbox.clone(), paths.own_trees()).map_err(io("start the clerk for", &paths.jobs()))?;
     let (revision, watcher) = watch::channel(Revision::default());
     listen(&paths, Desk { mailbox: mailbox.clone(), revision: watcher, owner: owner.clone() })?;
     clockwatch::spawn(mailbox.clone()).map_err(io("watch the clock for", &paths.state))?;

@@ -12,6 +12,9 @@ use std::process::{Command, Stdio};
 /// The collector's exit code for a full disk: it is tried again until there is room.
 pub const DISK_FULL: i32 = 75;
 
+/// A manifest of a hundred thousand files is a fifth of this; work may have put anything in its place.
+pub const MOST_BYTES: u64 = 256 << 20;
+
 const AGAIN: Span = Span::secs(10);
 const NICE: i32 = 10;
 

@@ -118,8 +118,15 @@ fn make_dir(path: &Path) -> Result<(), Refusal> {
 /// Data under its own name, in `$OVERNIGHT_DATA` and in the work directory; what is already there stays.
 fn link_data(spec: &LaunchSpec, data: &Path, notes: &mut Vec<String>) -> Result<(), Refusal> {
     for DataLink { target, name } in &spec.data {
-        if !target.exists() {
-            return Err(Refusal::Work(format!("data `{name}` is not there: {}", target.display())));
+        match std::fs::metadata(target) {
+            Ok(meta) if meta.is_file() || meta.is_dir() => {}
+            Ok(_) => {
+                let shown = target.display();
+                return Err(Refusal::Work(format!(
+                    "data `{name}` is neither a file nor a directory: {shown}"
+                )));
+            }
+            Err(_) => return Err(Refusal::Work(format!("data `{name}` is not there: {}", target.display()))),
         }
         let linked = std::os::unix::fs::symlink(target, data.join(name));
         linked.map_err(|error| Refusal::Pool(format!("data `{name}`: {error}")))?;

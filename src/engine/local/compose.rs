@@ -62,6 +62,7 @@ pub(super) fn compose(
             output_to: spec.output_to.clone(),
             job: launch.job.to_string(),
             partial: true,
+            own: config.paths.own_trees(),
         },
         collector: config
             .collector

@@ -173,7 +173,9 @@ fn collect(lost: &Lost, state: &JournalState, report: &Report, channels: &Channe
 
 fn read_order(run_dir: &Path, task: TaskIx, attempt: AttemptNo) -> Result<CollectOrder, String> {
     let path = collection::order_path(run_dir, task, attempt);
-    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let own = [run_dir.to_owned()];
+    let bytes = crate::beneath::own_read(&path, &own, collection::MOST_BYTES)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 

@@ -35,6 +35,8 @@ pub(super) fn report(lease: LeaseId, run_dir: &Path, record: &Record) -> Option<
 /// What the collector found.
 pub(super) fn manifest(run_dir: &Path, task: TaskIx, attempt: AttemptNo) -> Result<Collected, String> {
     let path = manifest_path(run_dir, task, attempt);
-    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let own = [run_dir.to_owned()];
+    let bytes = crate::beneath::own_read(&path, &own, crate::supervisor::collection::MOST_BYTES)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
