@@ -175,6 +175,8 @@ pub(crate) struct DoneRow {
 /// Everything the store says.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
+    /// When the copy began, in milliseconds of boottime: what was durable before is in it.
+    pub(crate) copied_ms: u64,
     pub(crate) events: Vec<Logged>,
     /// The bytes of each event, to see that nothing that was once durable changes.
     pub(crate) raw: Vec<Vec<u8>>,

@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 /// A grant may stand on a reading of that age.
 const READING_MS: u64 = 250;
 
+/// Start times are known to the tick.
+const TICK_MS: u64 = 10;
+
 /// Figures of an audit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
@@ -287,8 +290,14 @@ fn unwitnessed(
 /// I7 and I8: no process of a lease lives after it has ended, nor after its devices are free.
 fn outlived(evidence: &Evidence, lives: &Lives, seen: &Seen, findings: &mut Findings) {
     let boot = procfs::boot_id();
+    let leases: BTreeMap<&str, &LeaseRow> =
+        evidence.leases.values().map(|lease| (lease.token.as_str(), lease)).collect();
     for (id, work) in &seen.work {
-        let Some(lease) = evidence.leases.values().find(|lease| lease.token == work.token) else {
+        let Some(lease) = leases.get(work.token.as_str()) else {
+            // Its grant may be younger than the copy of the store.
+            if procfs::started_ms(*id) + TICK_MS >= evidence.copied_ms {
+                continue;
+            }
             let text = format!(
                 "process {} of job {} carries a token that no lease has: {}",
                 id.pid, work.job, work.command
@@ -300,7 +309,7 @@ fn outlived(evidence: &Evidence, lives: &Lives, seen: &Seen, findings: &mut Find
             continue;
         }
         let who = || format!("process {} ({}) of lease {}", id.pid, work.command, lease.id);
-        if procfs::started_ms(*id) + 10 < lease.granted.boottime_ms {
+        if procfs::started_ms(*id) + TICK_MS < lease.granted.boottime_ms {
             findings.add("I11", format!("{} was there before the grant", who()));
         }
         let Some(ended) = &lease.ended else { continue };

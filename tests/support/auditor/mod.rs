@@ -288,11 +288,12 @@ impl Auditor {
     pub(crate) fn evidence(&mut self, findings: &mut Findings) -> Evidence {
         let dir = tempfile::tempdir().expect("a folder for the copy");
         let copy = dir.path().join("copy.redb");
+        let copied_ms = procfs::boottime_ms();
         if let Err(error) = self.copy_store(&copy) {
             findings.add("I1", format!("the store cannot be copied: {error}"));
             return Evidence::default();
         }
-        let evidence = Evidence::read(&copy, findings);
+        let evidence = Evidence { copied_ms, ..Evidence::read(&copy, findings) };
         let kept = evidence.raw.iter().zip(&self.durable).take_while(|(now, then)| now == then).count();
         if kept < self.durable.len() {
             let text = format!("event {} was durable and is not there any more, or is another", kept + 1);
