@@ -9,12 +9,13 @@
 mod support;
 
 use redb::{Database, ReadableTable, TableDefinition};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::OnceLock;
-use support::auditor::devices::{Sick, TruthSeen};
+use support::auditor::devices::{Sick, Truth, TruthSeen};
 use support::auditor::evidence::Evidence;
 use support::auditor::journal::{Journal, NoJournal};
 use support::auditor::procfs::{self, Pidt};
@@ -550,6 +551,44 @@ fn two_attempts_at_once_and_two_holders_of_one_device_are_seen_while_they_live()
     drop((first, other_device, same_job, same_device));
     // There is no store at all.
     bites(&audit.report().findings, "I1");
+}
+
+/// A process that looks like a supervisor, with work below it; has a lock of `GPU-9` where `locks` says so.
+fn supervisor_of_gpu_9(root: &Path, locks: bool) -> Child {
+    let script = root.join("supervise");
+    let lock = root.join("GPU-9.lock").display().to_string();
+    let take = if locks { format!("exec 9> '{lock}'; flock -x 9\n") } else { String::new() };
+    fs::write(&script, format!("{take}sleep 600 9>&- & echo $! > '{}'; wait\n", root.join("work").display()))
+        .unwrap();
+    Command::new("bash")
+        .args(["-c", "exec -a overnight bash supervise"])
+        .current_dir(root)
+        .env("OVERNIGHT_OUTPUT", root.join("jobs/1-a/attempts/1/output"))
+        .env("OVERNIGHT_TOKEN", "locked")
+        .env("OVERNIGHT_JOB", "1")
+        .env("OVERNIGHT_GPU_UUIDS", "GPU-9")
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn work_on_a_real_device_whose_lock_nobody_holds_is_seen() {
+    for locks in [true, false] {
+        let root = tempfile::tempdir().unwrap();
+        let truth = Some(Truth::driver(&root.path().join("state")));
+        let audit = Auditor::over(Place { truth, ..Place::below(root.path()) });
+        let mut supervisor = supervisor_of_gpu_9(root.path(), locks);
+        let work = eventually("its work", || {
+            let pid = fs::read_to_string(root.path().join("work")).ok()?;
+            procfs::stat(pid.trim().parse().ok()?)
+        });
+        let looks = audit.seen().looks;
+        eventually("more looks", || (audit.seen().looks > looks + 3).then_some(()));
+        assert_eq!(audit.findings().has("I5"), !locks, "{:?}", audit.findings());
+        procfs::signal(work.id, Signal::KILL);
+        supervisor.kill().unwrap();
+        supervisor.wait().unwrap();
+    }
 }
 
 #[test]
