@@ -6,7 +6,7 @@
 //! end must be that of the unbroken run. The same for supervisors, by the journal of each lease.
 //!
 //! `CRASH_SWEEP=full` takes every point; without it so many, spread evenly, as a test suite has time for; a number takes
-//! that many. Needs `strace` and the right to trace.
+//! that many. `CRASH_SWEEP_AT='rename 2 of clerk'` takes those points whose name holds this. Needs `strace` and the right to trace.
 
 #![expect(clippy::unwrap_used, reason = "an unwrap is how a test helper fails")]
 
@@ -71,6 +71,13 @@ fn budget() -> Option<usize> {
         Some(all) if all == "full" => None,
         Some(number) => number.to_str().and_then(|text| text.parse().ok()).or(Some(FEW)),
     }
+}
+
+/// Those that were asked for by name, or all.
+fn chosen_by_name<P: std::fmt::Display>(all: Vec<P>) -> Vec<P> {
+    let Some(name) = std::env::var_os("CRASH_SWEEP_AT") else { return all };
+    let name = name.to_string_lossy().into_owned();
+    all.into_iter().filter(|point| point.to_string().contains(&name)).collect()
 }
 
 /// So many of them, spread evenly, the first and the last among them.
@@ -440,6 +447,7 @@ fn the_scheduler_killed_at_every_durable_write_and_again_in_recovery_changes_no_
     let unbroken = unbroken();
     let all = points();
     assert!(all.iter().any(|point| point.thread == "store" && point.call == "fdatasync"), "{all:?}");
+    let all = chosen_by_name(all);
     let chosen = some(&all, budget());
     let results = side_by_side(&chosen, |point| kill_scheduler_at(point, &unbroken));
     let killed = results.iter().filter(|(killed, _)| *killed).count();
@@ -453,7 +461,8 @@ fn the_scheduler_killed_at_every_durable_write_and_again_in_recovery_changes_no_
 }
 
 /// Kills the supervisor of one lease at one of the calls on its journal.
-fn kill_supervisor_at(lease: usize, call: &str, nth: usize, unbroken: &End) -> bool {
+fn kill_supervisor_at(lease: usize, point: &Point, unbroken: &End) -> bool {
+    let Point { call, nth, .. } = point;
     let mut script = Script::new();
     script.serve();
     let pid = script.sandbox.scheduler_pid() as i32;
@@ -472,8 +481,7 @@ fn kill_supervisor_at(lease: usize, call: &str, nth: usize, unbroken: &End) -> b
     script.wait();
     drop(strace);
     let killed = fs::read_to_string(&notes).unwrap().contains("killed by SIGKILL");
-    let at = format!("{call} {nth} on the journal of lease {lease}");
-    is_as_unbroken(&script.end(), unbroken, &at, usize::from(killed));
+    is_as_unbroken(&script.end(), unbroken, &point.to_string(), usize::from(killed));
     killed
 }
 
@@ -487,14 +495,19 @@ fn a_supervisor_killed_at_every_durable_write_ends_one_attempt_at_most() {
     // The journal gets its name; then the main process, the order to stop, the end, the collection and the return are
     // written, and what has to survive the machine is waited for.
     let calls = [("renameat2", 1), ("pwrite64", 5), ("fdatasync", 3)];
-    let all: Vec<(usize, &str, usize)> = (1..=leases)
+    let all: Vec<Point> = (1..=leases)
         .flat_map(|lease| {
-            calls.iter().flat_map(move |(call, count)| (1..=*count).map(move |nth| (lease, *call, nth)))
+            let at =
+                move |call: &str, nth| Point { thread: format!("lease {lease}"), call: call.to_owned(), nth };
+            calls.iter().flat_map(move |(call, count)| (1..=*count).map(move |nth| at(call, nth)))
         })
         .collect();
+    let all = chosen_by_name(all);
     let chosen = some(&all, budget());
-    let results =
-        side_by_side(&chosen, |(lease, call, nth)| kill_supervisor_at(*lease, call, *nth, &unbroken));
+    let results = side_by_side(&chosen, |point| {
+        let lease = point.thread.split_once(' ').and_then(|(_, lease)| lease.parse().ok());
+        kill_supervisor_at(lease.unwrap(), point, &unbroken)
+    });
     let killed = results.iter().filter(|killed| **killed).count();
     say(&format!(
         "crash sweep of supervisors: {} of {} points, killed {killed} times",

@@ -92,6 +92,8 @@ impl Soak {
             Fault::KillSupervisor => self.kill_supervisor(true),
             Fault::KillIdleSupervisor => self.kill_supervisor(false),
             Fault::KillProcess => self.kill_process(),
+            // Some are left to run on.
+            Fault::SickenGpu if self.sick.len() >= GPUS / 2 => false,
             Fault::SickenGpu => {
                 let device = self.dice.below(GPUS as u64) as usize;
                 let how = [
