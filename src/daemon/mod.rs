@@ -20,6 +20,7 @@
 //! | `clerk` | the thread that writes job folders, answers and receipts, off the path |
 //! | `devices` | readings: at once for simulated devices, through the sampler for real ones |
 //! | `answers` | queries |
+//! | `listing` | the list of all jobs, in parts |
 //! | `picture` | rows with revisions, for snapshots and updates |
 //! | `socket` | connections |
 
@@ -30,6 +31,7 @@ mod devices;
 mod durable;
 mod effects;
 mod intake;
+mod listing;
 mod message;
 mod picture;
 mod prepare;
