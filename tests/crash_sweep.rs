@@ -306,13 +306,21 @@ fn is_traced(tid: i32) -> bool {
     !status.contains("TracerPid:\t0")
 }
 
-/// The threads of a process by name.
+/// The threads of the scheduler by name, once the last one has its own.
 fn threads(pid: u32) -> Vec<(String, i32)> {
+    let all = || all_threads(pid);
+    eventually("all threads", || all().iter().any(|(name, _)| name == "clerk").then(all))
+}
+
+fn all_threads(pid: u32) -> Vec<(String, i32)> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     tasks
         .filter_map(|task| {
             let name = fs::read_to_string(task.path().join("comm")).ok()?;
-            Some((name.trim().to_owned(), task.file_name().to_str()?.parse().ok()?))
+            let tid: i32 = task.file_name().to_str()?.parse().ok()?;
+            // The first one has the program's name.
+            let name = if tid == pid as i32 { "main" } else { name.trim() };
+            Some((name.to_owned(), tid))
         })
         .collect()
 }
@@ -473,8 +481,9 @@ fn kill_supervisor_at(lease: usize, point: &Point, unbroken: &End) -> bool {
     let inject = format!("inject={call}:signal=SIGKILL:when={nth}");
     let trace = format!("trace={call}");
     let notes = script.sandbox.dir().join("kills");
-    let words =
-        ["-f", "-o", notes.to_str().unwrap(), "-P", journal.to_str().unwrap(), "-e", &trace, "-e", &inject];
+    let (dir, notes_at) = (journal.parent().unwrap().to_str().unwrap(), notes.to_str().unwrap());
+    let journal = journal.to_str().unwrap();
+    let words = ["-f", "-o", notes_at, "-P", journal, "-P", dir, "-e", &trace, "-e", &inject];
     let strace = Strace::attach(&[pid, waits.pid], &words);
     script.drop_jobs();
     // A scheduler that takes the journal's name in its supervisor's place is killed as it does.

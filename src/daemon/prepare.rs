@@ -65,10 +65,11 @@ pub(super) fn start(prepare: Prepare, intake: &Intake) {
 }
 
 fn make_ready(prepare: &Prepare, paths: &Paths, limits: SnapshotLimits) -> Result<(), Unready> {
-    for (item, folder) in &prepare.sources {
+    for (item, output) in &prepare.sources {
         if let DataFrom::Job { job, path } = &item.from
-            && !paths.jobs().join(folder).join("output").join(path).exists()
+            && !paths.jobs().join(output).join(path).exists()
         {
+            let folder = output.iter().next().unwrap_or_default().display();
             return Err(Unready::Never(format!("job:{job}/{path} is not among the outputs of {folder}")));
         }
     }

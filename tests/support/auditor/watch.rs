@@ -158,9 +158,17 @@ impl Looker {
 
     /// New journals are made in the run directory: told of at once, so that short lives are seen too.
     fn hint_at_run_dir(&self) {
+        self.hint_at(&self.place.run());
+    }
+
+    fn hint_at(&self, dir: &Path) {
         if let Some(hints) = &self.hints {
             // Again each time: the folder may be a new one.
-            let _ = inotify::add_watch(hints, self.place.run(), WatchFlags::CREATE | WatchFlags::MOVED_TO);
+            let _ = inotify::add_watch(
+                hints,
+                dir,
+                WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR,
+            );
         }
     }
 
@@ -174,12 +182,23 @@ impl Looker {
         let _ = poll(&mut [PollFd::new(hints, PollFlags::IN)], Some(&timeout));
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(hints, &mut buffer);
-        let mut names = Vec::new();
-        while let Ok(event) = reader.next() {
-            names.extend(event.file_name().map(|name| name.to_string_lossy().into_owned()));
+        let mut any = false;
+        while reader.next().is_ok() {
+            any = true;
         }
-        for name in names.iter().filter(|name| name.starts_with(".blank-")) {
-            self.hold(&self.place.run().join(name));
+        if any {
+            self.find_journals();
+        }
+    }
+
+    /// Keeps every journal open that has a name now: of leases, and those made ahead of one.
+    fn find_journals(&mut self) {
+        for entry in fs::read_dir(self.place.run()).into_iter().flatten().flatten() {
+            let dir = entry.path();
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                self.hint_at(&dir);
+            }
+            self.hold(&dir.join("journal"));
         }
     }
 
@@ -195,15 +214,7 @@ impl Looker {
     }
 
     fn look(&mut self, began: u64) {
-        for entry in fs::read_dir(self.place.run()).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let path = if name.as_encoded_bytes().starts_with(b".") {
-                entry.path()
-            } else {
-                entry.path().join("journal")
-            };
-            self.hold(&path);
-        }
+        self.find_journals();
         self.read_journals(false);
         if let Some(truth) = &mut self.truth {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
