@@ -56,6 +56,7 @@ pub(crate) enum Fact {
     AttemptEnded { lease: u64, job: u64, task: u32, attempt: u32, ended: Moment, end: Value },
     LeaseEnded { lease: u64, ended: Moment, by: String, waived: bool, suspended_ms: u64 },
     LeaseReturned { lease: u64, verdict: Value },
+    LeaseProven { lease: u64 },
     AttemptReturned { job: u64, task: u32, attempt: u32, outputs: Vec<Output>, outcome: Value },
     AttemptReleased { job: u64, task: u32, attempt: u32 },
     AttemptDropped { job: u64, task: u32, attempt: u32, outcome: Value },

@@ -127,7 +127,8 @@ impl Journal {
                 self.void = true;
                 return Ok(());
             }
-            "told" => {}
+            // What was told, and what became of processes that did not answer their kill, changes no end.
+            "told" | "outlived" | "gone" => {}
             other => return Err(format!("a record of kind {other}")),
         }
         self.sign(Some(at));

@@ -147,9 +147,10 @@ impl Lives {
                 }
             }
             Fact::DeviceChanged { uuid, state } => self.device(uuid, at, at, word(state), None),
-            Fact::LeaseGranted { .. } | Fact::LeaseEnded { .. } | Fact::LeaseReturned { .. } => {
-                self.lease_event(&logged.event, at)
-            }
+            Fact::LeaseGranted { .. }
+            | Fact::LeaseEnded { .. }
+            | Fact::LeaseReturned { .. }
+            | Fact::LeaseProven { .. } => self.lease_event(&logged.event, at),
             event => self.job_event(event, at),
         }
     }
@@ -219,6 +220,10 @@ impl Lives {
                     self.device(&uuid, at, at, state, None)?;
                 }
                 Ok(())
+            }
+            Fact::LeaseProven { lease } => {
+                let ended = self.leases.get(lease).is_some_and(|life| life.ended.is_some());
+                ended.then_some(()).ok_or(("I7", format!("lease {lease} is proven over before it ends")))
             }
             _ => Ok(()),
         }

@@ -112,6 +112,8 @@ impl Drop for Watch {
 /// A journal that is held open: readable for as long as we like, whatever becomes of its name.
 struct HeldJournal {
     file: File,
+    /// It has begun, and whose it is is known.
+    begun: bool,
     nameless_since: Option<u64>,
 }
 
@@ -130,6 +132,8 @@ struct Looker {
     hints: Option<OwnedFd>,
     kinds: HashMap<Pidt, Kind>,
     journals: HashMap<(u64, u64), HeldJournal>,
+    /// Whose each token is: job, task, attempt.
+    tokens: HashMap<String, (u64, u32, u32)>,
     truth: Option<Truth>,
 }
 
@@ -137,7 +141,15 @@ impl Looker {
     fn new(place: Place, seen: Arc<Mutex<Seen>>) -> Self {
         let hints = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
         let truth = place.truth.clone();
-        Self { place, seen, hints, kinds: HashMap::new(), journals: HashMap::new(), truth }
+        Self {
+            place,
+            seen,
+            hints,
+            kinds: HashMap::new(),
+            journals: HashMap::new(),
+            tokens: HashMap::new(),
+            truth,
+        }
     }
 
     fn run(mut self, quit: &AtomicBool) {
@@ -207,14 +219,17 @@ impl Looker {
         let Ok(file) = File::open(path) else { return };
         let Ok(meta) = file.metadata() else { return };
         if meta.is_file() {
-            self.journals
-                .entry((meta.dev(), meta.ino()))
-                .or_insert(HeldJournal { file, nameless_since: None });
+            self.journals.entry((meta.dev(), meta.ino())).or_insert(HeldJournal {
+                file,
+                begun: false,
+                nameless_since: None,
+            });
         }
     }
 
     fn look(&mut self, began: u64) {
         self.find_journals();
+        self.learn_tokens();
         self.read_journals(false);
         if let Some(truth) = &mut self.truth {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,6 +239,19 @@ impl Looker {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.looks += 1;
         seen.looked_ms = began;
+    }
+
+    /// Learns whose tokens are whose, from the beginnings of journals.
+    fn learn_tokens(&mut self) {
+        for held in self.journals.values_mut().filter(|held| !held.begun) {
+            let mut bytes = vec![0; 16 << 10];
+            let Ok(read) = held.file.read_at(&mut bytes, 0) else { continue };
+            let Ok(journal) = Journal::parse(&bytes[..read]) else { continue };
+            if let (Some(token), Some(job), Some(part)) = (journal.token, journal.job, journal.parts.last()) {
+                self.tokens.insert(token, (job, part.task, part.attempt));
+                held.begun = true;
+            }
+        }
     }
 
     /// Reads journals that have lost their names, or all of them at the end.
@@ -313,27 +341,10 @@ impl Looker {
         if self.place.is_scheduler(&arguments) {
             return Kind::Scheduler;
         }
-        let variables = procfs::environment(stat.id.pid);
-        let get =
-            |name: &str| variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
-        let ours =
-            get("OVERNIGHT_OUTPUT").is_some_and(|output| Path::new(output).starts_with(&self.place.root));
-        let (true, Some(token)) = (ours, get("OVERNIGHT_TOKEN")) else { return Kind::Stranger };
-        let number = |name: &str| get(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
-        let work = Work {
-            token: token.to_owned(),
-            job: number("OVERNIGHT_JOB"),
-            task: number("OVERNIGHT_TASK") as u32,
-            attempt: number("OVERNIGHT_ATTEMPT") as u32,
-            uuids: get("OVERNIGHT_GPU_UUIDS")
-                .unwrap_or_default()
-                .split(',')
-                .filter(|uuid| !uuid.is_empty())
-                .map(str::to_owned)
-                .collect(),
-            command: arguments.join(" ").chars().take(80).collect(),
-            parent: stat.parent,
-            alive_ms: now,
+        let Some(work) =
+            self.by_environment(stat, &arguments, now).or_else(|| self.by_cgroup(stat, &arguments, now))
+        else {
+            return Kind::Stranger;
         };
         // It was this very process that was read.
         if !procfs::lives(stat.id) {
@@ -342,6 +353,49 @@ impl Looker {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.work.insert(stat.id, work);
         Kind::Work
+    }
+
+    /// Work that still has the environment it was given.
+    fn by_environment(&self, stat: &Stat, arguments: &[String], now: u64) -> Option<Work> {
+        let variables = procfs::environment(stat.id.pid);
+        let get =
+            |name: &str| variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
+        if !Path::new(get("OVERNIGHT_OUTPUT")?).starts_with(&self.place.root) {
+            return None;
+        }
+        let number = |name: &str| get(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
+        let uuids = get("OVERNIGHT_GPU_UUIDS").unwrap_or_default().split(',');
+        Some(Work {
+            token: get("OVERNIGHT_TOKEN")?.to_owned(),
+            job: number("OVERNIGHT_JOB"),
+            task: number("OVERNIGHT_TASK") as u32,
+            attempt: number("OVERNIGHT_ATTEMPT") as u32,
+            uuids: uuids.filter(|uuid| !uuid.is_empty()).map(str::to_owned).collect(),
+            command: arguments.join(" ").chars().take(80).collect(),
+            parent: stat.parent,
+            alive_ms: now,
+        })
+    }
+
+    /// Work that has dropped its environment and is in a control group that bears its token.
+    fn by_cgroup(&self, stat: &Stat, arguments: &[String], now: u64) -> Option<Work> {
+        // Gathers the output when the run is over.
+        if arguments.get(1).is_some_and(|verb| verb == "collect") {
+            return None;
+        }
+        let groups = fs::read_to_string(format!("/proc/{}/cgroup", stat.id.pid)).ok()?;
+        let (token, (job, task, attempt)) =
+            self.tokens.iter().find(|(token, _)| groups.contains(token.as_str()))?;
+        Some(Work {
+            token: token.clone(),
+            job: *job,
+            task: *task,
+            attempt: *attempt,
+            uuids: Vec::new(),
+            command: arguments.join(" ").chars().take(80).collect(),
+            parent: stat.parent,
+            alive_ms: now,
+        })
     }
 }
 
