@@ -706,7 +706,7 @@ fn a_prepared_directory_and_an_earlier_jobs_output_are_where_they_are_said_to_be
     }];
     let mut launch = launch(spec);
     launch.prepared = true;
-    launch.sources = vec![Some("9-prepare".to_owned())];
+    launch.sources = vec![Some("9-prepare/output".into())];
     it.launch(&launch);
     assert_eq!(it.until_ended().how, RunEnd::Exited { code: 0 });
     assert_eq!(it.log(), format!("code\ntext\n{}\n", prepared.display()));

@@ -67,10 +67,12 @@ pub(super) fn start(prepare: Prepare, intake: &Intake) {
 }
 
 fn make_ready(prepare: &Prepare, paths: &Paths, limits: SnapshotLimits) -> Result<(), Unready> {
-    for (item, folder) in &prepare.sources {
+    for (item, output) in &prepare.sources {
         if let DataFrom::Job { job, path } = &item.from {
-            returned(&paths.jobs().join(folder), path, &paths.own_trees())
-                .map_err(|why| Unready::Never(format!("job:{job}/{path} {why} {folder}")))?;
+            let mut parts = output.components();
+            let folder = parts.next().map(|name| PathBuf::from(name.as_os_str())).unwrap_or_default();
+            returned(&paths.jobs().join(&folder), parts.as_path(), path, &paths.own_trees())
+                .map_err(|why| Unready::Never(format!("job:{job}/{path} {why} {}", folder.display())))?;
         }
     }
     let (Some(dir), Code::Snapshot { skip, keep }) = (&prepare.spec.work.dir, &prepare.spec.work.code) else {
@@ -93,10 +95,10 @@ fn make_ready(prepare: &Prepare, paths: &Paths, limits: SnapshotLimits) -> Resul
 }
 
 /// Whether a path is among the outputs in a job's folder: links count as far as they stay among them. Why not, in words.
-fn returned(folder: &Path, path: &str, own: &[PathBuf]) -> Result<(), &'static str> {
+fn returned(folder: &Path, output: &Path, path: &str, own: &[PathBuf]) -> Result<(), &'static str> {
     let absent = "is not among the outputs of";
     let output = beneath::own_dir(folder, own)
-        .and_then(|folder| beneath::dir(folder, Path::new("output"), Links::Inside))
+        .and_then(|folder| beneath::dir(folder, output, Links::Inside))
         .map_err(|_| absent)?;
     match beneath::look(output, Path::new(path), Links::Inside) {
         Ok(_) => Ok(()),

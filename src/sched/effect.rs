@@ -92,8 +92,9 @@ pub struct Launch {
     pub cores: u32,
     /// Memory.
     pub memory: Bytes,
-    /// `job:` sources, resolved: the folder of the job each one means, in the order of `spec.data`; `None` for paths.
-    pub sources: Vec<Option<String>>,
+    /// `job:` sources, resolved: where the output of the job that each one means is, below the folder of all jobs, in the
+    /// order of `spec.data`; `None` for paths.
+    pub sources: Vec<Option<PathBuf>>,
     /// When the grant was made.
     pub granted: Now,
     /// The limit.
@@ -148,6 +149,6 @@ pub struct Prepare {
     pub attempt: AttemptNo,
     /// What is to run.
     pub spec: Arc<JobSpec>,
-    /// `job:` sources that must exist: the item, and the folder of the job it means.
-    pub sources: Vec<(DataItem, String)>,
+    /// `job:` sources that must exist: the item, and where the output of the job it means is, below the folder of all jobs.
+    pub sources: Vec<(DataItem, PathBuf)>,
 }

@@ -127,7 +127,7 @@ fn preparation(world: &World, job: &Job) -> Option<Prepare> {
         return None;
     }
     // A copy of the code is taken at once; data of earlier jobs can be looked at only when they are done.
-    let by_job = sources(job);
+    let by_job = sources(world, job);
     let has_sources = job.spec.data.iter().any(|item| matches!(item.from, DataFrom::Job { .. }));
     if (has_sources || !needs_directory(job)) && plan::waits_for(world, job).is_some() {
         return None;
@@ -137,7 +137,7 @@ fn preparation(world: &World, job: &Job) -> Option<Prepare> {
         .data
         .iter()
         .zip(by_job)
-        .filter_map(|(item, folder)| folder.map(|folder| (item.clone(), folder)))
+        .filter_map(|(item, output)| output.map(|output| (item.clone(), output)))
         .collect();
     Some(Prepare { job: job.id, folder: job.folder(), task, attempt, spec: job.spec.clone(), sources })
 }

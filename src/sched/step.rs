@@ -3,8 +3,11 @@
 use super::world::{ApplyError, World};
 use super::{Effect, Input, Launch, LaunchDevice, lifecycle, plan};
 use super::{commands, devices, reports};
-use crate::model::{DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, Span, SubmissionId, Token};
+use crate::model::{
+    AttemptNo, DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, Span, SubmissionId, Token,
+};
 use crate::protocol::Reply;
+use std::path::PathBuf;
 
 /// A probe that has brought no reading for this long is asked for again.
 const PROBE_AGAIN: Span = Span(250);
@@ -178,7 +181,7 @@ pub(super) fn launch(world: &World, id: LeaseId) -> Option<Launch> {
             .collect(),
         cores: lease.held.cores,
         memory: lease.held.memory,
-        sources: sources(job),
+        sources: sources(world, job),
         granted: lease.granted,
         limit: job.spec.request.limit.span(),
         finish_by_ms: job.spec.request.finish_by_ms,
@@ -186,9 +189,11 @@ pub(super) fn launch(world: &World, id: LeaseId) -> Option<Launch> {
     })
 }
 
-/// The folders that a job's `job:` sources mean, in the order of its data. An earlier job that is done and forgotten
-/// still has its folder.
-pub(super) fn sources(job: &Job) -> Vec<Option<String>> {
+/// Where the outputs are that a job's `job:` sources mean, below the folder of all jobs and in the order of its data.
+///
+/// The attempt that made them is named: the links in a job's folder are for people, and may be written late. An earlier
+/// job that is done and forgotten has its links.
+pub(super) fn sources(world: &World, job: &Job) -> Vec<Option<PathBuf>> {
     job.spec
         .data
         .iter()
@@ -196,10 +201,19 @@ pub(super) fn sources(job: &Job) -> Vec<Option<String>> {
             DataFrom::Path(_) => None,
             DataFrom::Job { job: name, .. } => {
                 let on = job.after.iter().find(|dependency| dependency.name == *name)?.job?;
-                Some(Job::folder_of(on, name))
+                let folder = PathBuf::from(Job::folder_of(on, name));
+                Some(match world.queue.get(on).map(|row| row.tasks.as_slice()) {
+                    Some([task]) => folder.join(attempt_output(task.current().number)),
+                    _ => folder.join("output"),
+                })
             }
         })
         .collect()
+}
+
+/// Where an attempt's output is in its job's folder.
+fn attempt_output(attempt: AttemptNo) -> PathBuf {
+    PathBuf::from(format!("attempts/{attempt}/output"))
 }
 
 /// Whether a work directory is made for each attempt before the grant: the code is copied.

@@ -61,6 +61,8 @@ impl Run {
 pub(crate) struct Sandbox {
     dir: TempDir,
     gpus: String,
+    /// More words for `serve`.
+    serve_with: Vec<String>,
     environment: Vec<(String, PathBuf)>,
     scheduler: Option<Child>,
 }
@@ -77,7 +79,13 @@ impl Sandbox {
         for folder in ["home", "gates", "staging"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        Self { dir, gpus: gpus.to_owned(), environment, scheduler: None }
+        Self { dir, gpus: gpus.to_owned(), serve_with: Vec::new(), environment, scheduler: None }
+    }
+
+    /// Gives `serve` more words from now on.
+    #[allow(dead_code, reason = "some suites do")]
+    pub(crate) fn serve_with(&mut self, words: &[&str]) {
+        self.serve_with = words.iter().map(|word| (*word).to_owned()).collect();
     }
 
     /// One with a scheduler that answers.
@@ -119,7 +127,8 @@ impl Sandbox {
 
     /// The binary over this root, in an environment of its own.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_overnight"));
+        let built = || env!("CARGO_BIN_EXE_overnight").into();
+        let mut command = Command::new(std::env::var_os("OVERNIGHT_TEST_BINARY").unwrap_or_else(built));
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
         command
             .arg("--root")
@@ -164,15 +173,44 @@ impl Sandbox {
     }
 
     fn spawn_scheduler(&mut self) {
+        self.spawn_under(&[]);
+    }
+
+    /// Starts the scheduler, under another program if one is named, and does not wait for its answer.
+    pub(crate) fn spawn_under(&mut self, program: &[&str]) {
         let said = File::options().create(true).append(true).open(self.dir().join("scheduler.out")).unwrap();
-        let child = self
-            .command(&["serve", "--gpus", &self.gpus])
-            .env("SCHEDULERS_OWN", "secret")
-            .stdout(said.try_clone().unwrap())
-            .stderr(said)
-            .spawn()
-            .unwrap();
-        self.scheduler = Some(child);
+        let mut words = vec!["serve", "--gpus", &self.gpus];
+        words.extend(self.serve_with.iter().map(String::as_str));
+        let plain = self.command(&words);
+        let mut command = match program {
+            [] => plain,
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(plain.get_program()).args(plain.get_args()).env_clear();
+                command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+                command.current_dir(self.dir()).stdin(Stdio::null());
+                command
+            }
+        };
+        let child =
+            command.env("SCHEDULERS_OWN", "secret").stdout(said.try_clone().unwrap()).stderr(said).spawn();
+        self.scheduler = Some(child.unwrap());
+    }
+
+    /// The scheduler's process, or that of the program it was started under.
+    #[allow(dead_code, reason = "some suites look at it")]
+    pub(crate) fn scheduler_pid(&self) -> u32 {
+        self.scheduler.as_ref().unwrap().id()
+    }
+
+    /// Whether the scheduler has ended by now, and how; it is waited for then.
+    #[allow(dead_code, reason = "some suites end it in ways of their own")]
+    pub(crate) fn scheduler_ended(&mut self) -> Option<std::process::ExitStatus> {
+        let ended = self.scheduler.as_mut()?.try_wait().unwrap();
+        if ended.is_some() {
+            self.scheduler = None;
+        }
+        ended
     }
 
     fn answers(&self) -> bool {

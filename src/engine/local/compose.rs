@@ -134,8 +134,8 @@ fn data(launch: &Launch, config: &LocalConfig) -> Vec<DataLink> {
         .map(|(item, source)| {
             let target = match (&item.from, source) {
                 (DataFrom::Path(path), _) => path.clone(),
-                (DataFrom::Job { path, .. }, Some(folder)) => {
-                    let output = config.paths.jobs().join(folder).join("output");
+                (DataFrom::Job { path, .. }, Some(output)) => {
+                    let output = config.paths.jobs().join(output);
                     if path.is_empty() { output } else { output.join(path) }
                 }
                 // Unresolved: the supervisor says that it is not there.
