@@ -20,7 +20,8 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
     let ended =
         args.all || args.state.iter().any(|state| *state == State::Done || outcome_word(*state).is_some());
     let done = if ended { u32::MAX } else { 0 };
-    let Reply::Jobs(mut rows) = Session::open(setup)?.query(Query::Jobs { done })? else {
+    let mut session = Session::open(setup)?;
+    let Reply::Jobs(mut rows) = session.query(Query::Jobs { done })? else {
         return Err(CliError::Answer);
     };
     rows.retain(|row| {
@@ -37,6 +38,7 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
     } else {
         table(&rows, &now, &setup.zone, io)?;
     }
+    session.warn(io)?;
     Ok(Exit::Ok)
 }
 
@@ -189,12 +191,14 @@ pub(super) fn gpus(json: bool, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, C
     } else if rows.is_empty() {
         io.note("no GPU in the pool");
         // The scheduler knows why: a driver that refuses is one of its notices.
-        if let Reply::Snapshot(all) = session.query(Query::Snapshot { since: None })? {
-            all.notices.iter().for_each(|notice| io.note(&notice.text));
+        if let Reply::Notices(notices) = session.query(Query::Notices)? {
+            notices.iter().for_each(|notice| io.note(&notice.text));
         }
+        return Ok(Exit::Ok);
     } else {
         gpu_table(&rows, io)?;
     }
+    session.warn(io)?;
     Ok(Exit::Ok)
 }
 

@@ -62,6 +62,8 @@ pub(crate) struct Sandbox {
     dir: TempDir,
     gpus: String,
     environment: Vec<(String, PathBuf)>,
+    /// What the scheduler is started by: namespaces, for instance.
+    wrapper: Vec<String>,
     scheduler: Option<Child>,
 }
 
@@ -77,7 +79,7 @@ impl Sandbox {
         for folder in ["home", "gates", "staging"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        Self { dir, gpus: gpus.to_owned(), environment, scheduler: None }
+        Self { dir, gpus: gpus.to_owned(), environment, wrapper: Vec::new(), scheduler: None }
     }
 
     /// One with a scheduler that answers.
@@ -85,6 +87,18 @@ impl Sandbox {
         let mut sandbox = Self::new(gpus);
         sandbox.serve();
         sandbox
+    }
+
+    /// An empty one whose root is on a disk that is mounted elsewhere.
+    pub(crate) fn on(root: &Path, gpus: &str) -> Self {
+        let sandbox = Self::new(gpus);
+        std::os::unix::fs::symlink(root, sandbox.root()).unwrap();
+        sandbox
+    }
+
+    /// From now on the scheduler is started by this command; the program and its arguments follow.
+    pub(crate) fn wrap(&mut self, wrapper: Vec<String>) {
+        self.wrapper = wrapper;
     }
 
     /// The folder of all of it.
@@ -119,7 +133,19 @@ impl Sandbox {
 
     /// The binary over this root, in an environment of its own.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_overnight"));
+        self.command_by(&[], args)
+    }
+
+    fn command_by(&self, wrapper: &[String], args: &[&str]) -> Command {
+        let program = env!("CARGO_BIN_EXE_overnight");
+        let mut command = match wrapper {
+            [] => Command::new(program),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+        };
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
         command
             .arg("--root")
@@ -163,10 +189,11 @@ impl Sandbox {
         });
     }
 
-    fn spawn_scheduler(&mut self) {
+    /// Starts the scheduler and does not wait for it.
+    pub(crate) fn spawn_scheduler(&mut self) {
         let said = File::options().create(true).append(true).open(self.dir().join("scheduler.out")).unwrap();
         let child = self
-            .command(&["serve", "--gpus", &self.gpus])
+            .command_by(&self.wrapper, &["serve", "--gpus", &self.gpus])
             .env("SCHEDULERS_OWN", "secret")
             .stdout(said.try_clone().unwrap())
             .stderr(said)
@@ -175,7 +202,8 @@ impl Sandbox {
         self.scheduler = Some(child);
     }
 
-    fn answers(&self) -> bool {
+    /// Whether a scheduler listens.
+    pub(crate) fn answers(&self) -> bool {
         UnixStream::connect(self.root().join(".state/overnight.sock")).is_ok()
     }
 
@@ -195,6 +223,11 @@ impl Sandbox {
         let mut child = self.scheduler.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Waits for the end of a scheduler that was told to stop.
+    pub(crate) fn wait_for_scheduler(&mut self) {
+        self.scheduler.take().unwrap().wait().unwrap();
     }
 
     /// Drops a job file by a rename, whole.

@@ -132,7 +132,12 @@ fn place_and_why(
         }),
         Cursor::Renting => (None, Some(format!("starting on {on}"))),
         Cursor::Running => (None, Some(on)),
-        Cursor::Returning => (None, Some("collecting output".to_owned())),
+        Cursor::Returning => {
+            let lease = job.tasks.iter().find_map(|task| task.current().state.lease());
+            let waits = lease.and_then(|lease| world.leases.why_collection_waits(lease));
+            let why = waits.map(|why| format!(": {}; tried again", clean_line(why))).unwrap_or_default();
+            (None, Some(format!("collecting output{why}")))
+        }
         Cursor::Releasing => (None, Some("releasing".to_owned())),
         Cursor::Done => (None, None),
     }
