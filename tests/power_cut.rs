@@ -27,7 +27,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::sandbox::{Sandbox, eventually};
+use support::pty::patience;
+use support::sandbox::{Sandbox, eventually, within};
 
 /// Rounds of each test in a plain `cargo test`.
 const ROUNDS: u64 = 4;
@@ -49,6 +50,11 @@ impl Dice {
         self.0 ^= self.0 << 17;
         self.0 % end
     }
+}
+
+/// Whether it comes to be.
+fn eventually_ok(mut is_so: impl FnMut() -> bool) -> bool {
+    within(patience(), || is_so().then_some(())).is_some()
 }
 
 /// How somebody hands in a job.
@@ -227,15 +233,26 @@ impl Rounds {
     fn check_inbox(&self) {
         let known: BTreeSet<String> =
             self.sandbox.jobs().iter().map(|job| job["name"].as_str().unwrap().to_owned()).collect();
-        eventually("an inbox in which nothing is that was accepted", || {
+        let mut last = Vec::new();
+        let clean = eventually_ok(|| {
             let names =
                 fs::read_dir(self.root.join("inbox")).unwrap().map(|entry| entry.unwrap().file_name());
-            let mut stems = names.filter_map(|name| {
-                let name = name.to_str()?.to_owned();
-                (!name.starts_with('.')).then(|| name.split('.').next().unwrap().to_owned())
-            });
-            stems.all(|stem| !known.contains(&stem)).then_some(())
+            last = names.filter_map(|name| name.into_string().ok()).collect();
+            let mut stems =
+                last.iter().filter(|name| !name.starts_with('.')).filter_map(|name| name.split('.').next());
+            stems.all(|stem| !known.contains(stem))
         });
+        assert!(clean, "what was accepted is in the inbox too: {last:?}\n{}", self.said_of(&last, &known));
+    }
+
+    fn said_of(&self, names: &[String], known: &BTreeSet<String>) -> String {
+        let mut said = String::new();
+        for name in names.iter().filter(|name| known.contains(name.split('.').next().unwrap())) {
+            let place = self.root.join("inbox").join(name);
+            let text = fs::read_to_string(&place).unwrap_or_else(|error| error.to_string());
+            said.push_str(&format!("=== {name} {:?}\n{text}\n", place.metadata()));
+        }
+        said
     }
 
     /// All is done in the end, each once.
@@ -246,7 +263,13 @@ impl Rounds {
         // What nobody got to cancel waits for ever.
         let settled =
             |job: &Value| job["state"] == "done" || job["paused"] == true || !job["retry_at"].is_null();
-        eventually("an end of all jobs", || self.sandbox.jobs().iter().all(settled).then_some(()));
+        let mut last = Vec::new();
+        let ended = eventually_ok(|| {
+            last = self.sandbox.jobs();
+            last.retain(|job| !settled(job));
+            last.is_empty()
+        });
+        assert!(ended, "these have no end: {last:#?}");
         for job in self.sandbox.jobs().iter().filter(|job| job["state"] != "done") {
             self.sandbox.run(&["cancel", &job["id"].to_string()]);
         }
@@ -257,9 +280,9 @@ impl Rounds {
             let folder =
                 self.root.join("jobs").join(format!("{}-{}", job["id"], job["name"].as_str().unwrap()));
             for file in ["job.yaml", "answer.txt", "receipt.json", "receipt.md"] {
-                eventually("a job's folder with all that belongs in it", || {
-                    fs::metadata(folder.join(file)).is_ok_and(|file| file.len() > 0).then_some(())
-                });
+                let file = folder.join(file);
+                let written = eventually_ok(|| fs::metadata(&file).is_ok_and(|file| file.len() > 0));
+                assert!(written, "{} is not there: {job:#}", file.display());
             }
         }
         self.sandbox.run(&["meter", "--check"]).ok();

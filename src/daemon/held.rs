@@ -5,6 +5,7 @@ use super::turns::Daemon;
 use crate::inbox::{Drop, InboxEvent};
 use crate::model::{DropIdent, Origin, SubmissionId};
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 
 /// Bytes of drops that are held; of those beyond only the names.
 const BYTES: usize = 16 << 20;
@@ -17,10 +18,15 @@ pub(super) struct Held {
     names: BTreeSet<String>,
 }
 
+/// Whether nothing is there but the beginning of what was accepted. Blocks that had not reached the disk read as zeros.
+fn is_rest_of(bytes: &[u8], accepted: &[u8]) -> bool {
+    bytes.len() <= accepted.len()
+        && bytes.iter().zip(accepted).all(|(byte, accepted)| byte == accepted || *byte == 0)
+}
+
 /// A drop that was accepted before this start.
 #[derive(Debug)]
 pub(super) struct Earlier {
-    dev: u64,
     ino: u64,
     ctime_ns: i128,
     submission: SubmissionId,
@@ -28,7 +34,7 @@ pub(super) struct Earlier {
 
 impl Earlier {
     pub(super) const fn of(ident: &DropIdent, submission: SubmissionId) -> Self {
-        Self { dev: ident.dev, ino: ident.ino, ctime_ns: ident.ctime_ns, submission }
+        Self { ino: ident.ino, ctime_ns: ident.ctime_ns, submission }
     }
 }
 
@@ -63,23 +69,40 @@ impl Daemon {
     /// have then.
     pub(super) fn is_rest(&self, dropped: &Drop) -> bool {
         let Drop { ident, bytes, .. } = dropped;
-        let earlier = self.earlier.iter().rev().find(|known| {
-            (known.dev, known.ino) == (ident.dev, ident.ino) && ident.ctime_ns <= known.ctime_ns
-        });
-        let Some(Earlier { submission, .. }) = earlier else { return false };
         if self.world.queue.has_drop(ident) {
             // Nothing is missing: the core knows it.
             return false;
         }
-        let Ok(Some(stored)) = self.store.reader().submission(*submission) else { return false };
-        let source = stored.source.as_bytes();
-        // Blocks that had not reached the disk read as zeros.
-        let begins = bytes.len() <= source.len()
-            && bytes.iter().zip(source).all(|(byte, accepted)| byte == accepted || *byte == 0);
-        if begins && let Origin::Inbox { folder, .. } = stored.origin {
+        // Inodes are used again: it may be any of several.
+        let was = self.earlier.iter().filter(|was| was.ino == ident.ino && ident.ctime_ns <= was.ctime_ns);
+        let stored = was.filter_map(|was| self.store.reader().submission(was.submission).ok().flatten());
+        let Some(stored) = stored.into_iter().find(|stored| is_rest_of(bytes, stored.source.as_bytes()))
+        else {
+            return false;
+        };
+        if let Origin::Inbox { folder, .. } = stored.origin {
             tracing::info!(name = dropped.name, "an accepted drop is back after a power cut: taken again");
             self.take_drop(dropped.name.clone(), ident.clone(), folder);
         }
-        begins
+        true
+    }
+
+    /// Accepted folders that a power cut has put back into the inbox go to their place before anything else happens:
+    /// their jobs look for them there.
+    pub(super) fn take_folders_again(&self) {
+        for job in self.world.queue.live() {
+            let Origin::Inbox { name, folder: Some(folder) } = &job.origin else { continue };
+            let drop = self.earlier.iter().rev().find(|drop| drop.submission == job.submission);
+            let place = self.intake.paths.inbox().join(name);
+            let (Some(drop), Ok(there)) = (drop, std::fs::symlink_metadata(&place)) else { continue };
+            if folder.exists() || there.ino() != drop.ino {
+                continue;
+            }
+            let Ok(bytes) = std::fs::read(place.join("job.yaml")) else { continue };
+            let hash = blake3::hash(&bytes).to_hex().to_string();
+            let ident = DropIdent { dev: there.dev(), ino: drop.ino, ctime_ns: drop.ctime_ns, hash };
+            tracing::info!(name, "an accepted folder is back after a power cut: taken again");
+            self.take_drop(name.clone(), ident, Some(folder.clone()));
+        }
     }
 }

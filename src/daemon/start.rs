@@ -182,6 +182,7 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         revision,
         messages,
     };
+    daemon.take_folders_again();
     daemon.carry_out(unfinished);
     first.append(&mut daemon.pending);
     Ok((daemon, first, thread))

@@ -172,14 +172,17 @@ pub(super) fn recover(dir: &Path, max_bytes: u64) -> Result<(), InboxError> {
         Err(source) => return Err(error("read", &taken, source)),
     };
     for entry in entries.flatten() {
-        let Some((dev, ino, hash, name)) = parse_outgoing(&entry.file_name()) else { continue };
+        let Some((_, ino, hash, name)) = parse_outgoing(&entry.file_name()) else { continue };
         let path = entry.path();
         let Ok(stat) = lstat(&path) else { continue };
-        let same_inode = (stat.st_dev, stat.st_ino) == (dev, ino);
+        // The device may have another number since the last boot.
+        let same_inode = stat.st_ino == ino;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if same_inode => {
                 let mut file = File::open(&path).map_err(|source| error("open", &path, source))?;
-                if hash_of(&mut file, max_bytes).is_ok_and(|now| now == hash) {
+                // After a power cut the bytes may be gone: nobody has written there since.
+                let is_rest = stat.st_size == 0;
+                if is_rest || hash_of(&mut file, max_bytes).is_ok_and(|now| now == hash) {
                     std::fs::remove_file(&path).map_err(|source| error("remove", &path, source))?;
                 } else {
                     put_back(dir, &name, &path)?;

@@ -108,7 +108,7 @@ fn ended(turn: &mut Turn<'_>, lease: LeaseId, end: End) {
 
 /// Nothing ran, so there is nothing to collect.
 fn not_launched(turn: &mut Turn<'_>, lease: LeaseId, at: Now, why: String) {
-    if live_job(turn, lease, &[Cursor::Running]).is_some() {
+    if live_job(turn, lease, &[Cursor::Running, Cursor::Returning]).is_some() {
         // It ran, we know; what its supervisor wrote down is gone with a power cut.
         let why = "what its supervisor wrote down is gone".to_owned();
         missing(turn, lease, Missing { heartbeat: None, at: None, gone: true, collecting: false, why });

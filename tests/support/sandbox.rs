@@ -19,7 +19,8 @@ pub(crate) fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(patience(), look).unwrap_or_else(|| panic!("there was never {what}"))
 }
 
-fn within<T>(span: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+/// Looks until `look` finds something, for so long at most.
+pub(crate) fn within<T>(span: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let started = clock::monotonic();
     loop {
         if let Some(found) = look() {
