@@ -184,6 +184,11 @@ impl Client {
     /// Asks, and waits for the answer. Updates that come first are kept for [`Client::next_update`].
     pub fn request(&mut self, request: Request) -> Result<Reply, ClientError> {
         self.writer.send(request)?;
+        self.next_part()
+    }
+
+    /// The next part of an answer that said that more follows.
+    pub fn next_part(&mut self) -> Result<Reply, ClientError> {
         loop {
             match self.reader.next_message()? {
                 Some(ServerMessage::Reply(reply)) => return Ok(reply),

@@ -467,7 +467,7 @@ fn ls_filters_and_prints_what_the_scheduler_has() {
             if *done > 0 {
                 rows.push(row(19, Cursor::Done));
             }
-            reply(Reply::Jobs(rows))
+            reply(Reply::Jobs { rows, left: 0 })
         }
         other => panic!("{other:?}"),
     });

@@ -30,9 +30,9 @@ fn one_gpu(run: &str, more: &str) -> String {
     )
 }
 
-/// Shell that waits for a gate of the sandbox.
+/// Shell that waits for a gate of the sandbox, and ends of a warning signal also between two of its programs.
 fn wait_for_gate(gate: &Path) -> String {
-    format!("until [ -e '{}' ]; do sleep 0.02; done", gate.display())
+    format!("trap - TERM; until [ -e '{}' ]; do sleep 0.02; done", gate.display())
 }
 
 /// Exit code of a job's outcome.

@@ -20,63 +20,98 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
     let ended =
         args.all || args.state.iter().any(|state| *state == State::Done || outcome_word(*state).is_some());
     let done = if ended { u32::MAX } else { 0 };
-    let mut session = Session::open(setup)?;
-    let Reply::Jobs(mut rows) = session.query(Query::Jobs { done })? else {
-        return Err(CliError::Answer);
-    };
-    rows.retain(|row| {
+    let wanted = |row: &JobRow| {
         since.is_none_or(|since| row.submitted_at >= since)
             && args.user.as_ref().is_none_or(|user| row.user == *user)
             && args.project.as_ref().is_none_or(|project| row.project.as_ref() == Some(project))
             && (args.state.is_empty() || args.state.iter().any(|state| is_in(row, *state)))
-    });
-    let now = crate::clock::now();
+    };
+    let mut session = Session::open(setup)?;
     if args.json {
-        io.json(&json::ls(&rows, &now, &setup.zone))?;
-    } else if rows.is_empty() {
-        io.note(if args.all { "no job" } else { "no job waits or runs (--all lists those that are done)" });
-    } else {
-        table(&rows, &now, &setup.zone, io)?;
+        let mut rows = Vec::new();
+        session.jobs(done, |part| rows.extend(part.into_iter().filter(wanted)))?;
+        io.json(&json::ls(&rows, &crate::clock::now(), &setup.zone))?;
+        session.warn(io)?;
+        return Ok(Exit::Ok);
     }
+    let mut listing = Listing::new(now, &setup.zone);
+    session.jobs(done, |part| {
+        for row in part.iter().filter(|row| wanted(row)) {
+            listing.add(row);
+        }
+    })?;
+    if listing.rows == 0 {
+        io.note(if args.all { "no job" } else { "no job waits or runs (--all lists those that are done)" });
+        session.warn(io)?;
+        return Ok(Exit::Ok);
+    }
+    listing.print(io)?;
     session.warn(io)?;
     Ok(Exit::Ok)
 }
 
 /// The rows as people read them. Public for the measurement of 10,000 of them.
 pub fn table(rows: &[JobRow], now: &Now, zone: &TimeZone, io: &mut Io<'_>) -> Result<(), CliError> {
-    // On a terminal a column of noughts is not worth its room; for programs that read it the columns stay.
-    let priorities = io.width.is_none() || rows.iter().any(|row| row.priority.get() != 0);
-    let mut columns = vec![
-        ("#", Fit::Right),
-        ("ID", Fit::Right),
-        ("STATE", Fit::Left),
-        ("USER", Fit::End(6)),
-        ("NAME", Fit::Middle(12)),
-        ("GPU", Fit::Right),
-        ("HELD", Fit::Right),
-        ("TIME", Fit::Right),
-        ("WHY / WHERE", Fit::End(11)),
-    ];
-    if priorities {
-        columns.insert(6, ("PRIO", Fit::Right));
-    }
-    let mut table = Table::new(&columns);
+    let mut listing = Listing::new(*now, zone);
     for row in rows {
+        listing.add(row);
+    }
+    listing.print(io)
+}
+
+const COLUMNS: [(&str, Fit); 10] = [
+    ("#", Fit::Right),
+    ("ID", Fit::Right),
+    ("STATE", Fit::Left),
+    ("USER", Fit::End(6)),
+    ("NAME", Fit::Middle(12)),
+    ("GPU", Fit::Right),
+    (PRIORITY, Fit::Right),
+    ("HELD", Fit::Right),
+    ("TIME", Fit::Right),
+    ("WHY / WHERE", Fit::End(11)),
+];
+const PRIORITY: &str = "PRIO";
+
+/// A table of jobs that grows while the next rows are on their way.
+struct Listing<'a> {
+    now: Now,
+    zone: &'a TimeZone,
+    table: Table<'static>,
+    rows: usize,
+    /// Some row has a priority of its own.
+    prioritised: bool,
+}
+
+impl<'a> Listing<'a> {
+    fn new(now: Now, zone: &'a TimeZone) -> Self {
+        Self { now, zone, table: Table::new(&COLUMNS), rows: 0, prioritised: false }
+    }
+
+    fn add(&mut self, row: &JobRow) {
+        let Self { now, zone, table, .. } = self;
         table.cell(row.place.map_or(Cow::Borrowed(""), |place| place.to_string().into()), Tone::Dim);
         table.cell(row.id.to_string(), Tone::Plain);
         table.cell(word(row), tone(row));
-        table.cell(row.user.as_str(), Tone::Plain);
-        table.cell(row.name.as_str(), Tone::Plain);
+        table.cell(row.user.clone(), Tone::Plain);
+        table.cell(row.name.clone(), Tone::Plain);
         table.cell(row.gpus.to_string(), Tone::Plain);
-        if priorities {
-            table.cell(row.priority.to_string(), Tone::Plain);
-        }
+        table.cell(row.priority.to_string(), Tone::Plain);
         let gpu_ms = row.gpu_ms(now);
         table.cell(if gpu_ms == 0 { Cow::Borrowed("-") } else { hours(gpu_ms).into() }, Tone::Plain);
         table.cell(time(row, now).map_or(Cow::Borrowed("-"), |span| span.to_string().into()), Tone::Plain);
-        table.cell(why(row, now, zone), Tone::Plain);
+        table.cell(why(row, now, zone).into_owned(), Tone::Plain);
+        self.rows += 1;
+        self.prioritised |= row.priority.get() != 0;
     }
-    table.print(io)
+
+    fn print(mut self, io: &mut Io<'_>) -> Result<(), CliError> {
+        // On a terminal a column of noughts is not worth its room; for programs that read it the columns stay.
+        if io.width.is_some() && !self.prioritised {
+            self.table.hide(PRIORITY);
+        }
+        self.table.print(io)
+    }
 }
 
 /// GPU-hours to two digits.

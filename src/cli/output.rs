@@ -103,13 +103,21 @@ pub(super) enum Fit {
 pub(super) struct Table<'a> {
     columns: &'a [(&'a str, Fit)],
     widths: Vec<usize>,
+    /// A column that is not printed after all.
+    hidden: Option<usize>,
     /// Cells one after another, a row's worth for each row.
     cells: Vec<(Cow<'a, str>, Tone)>,
 }
 
 impl<'a> Table<'a> {
     pub(super) fn new(columns: &'a [(&'a str, Fit)]) -> Self {
-        Self { columns, widths: columns.iter().map(|(title, _)| title.width()).collect(), cells: Vec::new() }
+        let widths = columns.iter().map(|(title, _)| title.width()).collect();
+        Self { columns, widths, hidden: None, cells: Vec::new() }
+    }
+
+    /// Leaves a column out: whether it is worth its room is known once all rows are there.
+    pub(super) fn hide(&mut self, title: &str) {
+        self.hidden = self.columns.iter().position(|(column, _)| *column == title);
     }
 
     /// The next cell of the current row; rows are as long as there are columns.
@@ -132,12 +140,13 @@ impl<'a> Table<'a> {
             self.shrink(width);
         }
         let mut line = String::with_capacity(256);
-        for (column, (title, fit)) in self.columns.iter().enumerate() {
+        for (column, (title, fit)) in self.columns.iter().enumerate().filter(|(ix, _)| self.shows(*ix)) {
             self.put(&mut line, column, title, *fit);
         }
         finish(io, &mut line)?;
         for row in self.cells.chunks(self.columns.len()) {
-            for (column, ((text, tone), (_, fit))) in row.iter().zip(self.columns).enumerate() {
+            let cells = row.iter().zip(self.columns).enumerate().filter(|(ix, _)| self.shows(*ix));
+            for (column, ((text, tone), (_, fit))) in cells {
                 let coloured = io.colour && *tone != Tone::Plain && !text.is_empty();
                 if coloured {
                     line.push_str(tone.code());
@@ -152,10 +161,15 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
+    fn shows(&self, column: usize) -> bool {
+        self.hidden != Some(column)
+    }
+
     /// First from columns that are very wide, so that one long name does not take the room of all; then from the last
     /// one that gives way; until it fits or nothing gives way any more.
     fn shrink(&mut self, width: usize) {
-        let all = self.widths.iter().sum::<usize>() + 2 * (self.columns.len() - 1);
+        let shown = self.widths.iter().enumerate().filter(|(ix, _)| self.shows(*ix));
+        let all = shown.map(|(_, width)| width + 2).sum::<usize>().saturating_sub(2);
         let mut over = all.saturating_sub(width);
         for wide in [20, 14, 0] {
             for (column, (_, fit)) in self.columns.iter().enumerate().rev() {

@@ -3,7 +3,7 @@
 use super::{CliError, Io, Setup};
 use crate::client::Client;
 use crate::model::{Generation, JobId};
-use crate::protocol::{Command, JobDetail, NoticeLevel, Query, Reply, Request, Update};
+use crate::protocol::{Command, JobDetail, JobRow, NoticeLevel, Query, Reply, Request, Update};
 use jiff::tz::TimeZone;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -35,6 +35,19 @@ impl Session {
 
     pub(super) fn query(&mut self, query: Query) -> Result<Reply, CliError> {
         self.ask(Request::Query(query))
+    }
+
+    /// A list of jobs, part by part as it comes.
+    pub(super) fn jobs(&mut self, done: u32, mut part: impl FnMut(Vec<JobRow>)) -> Result<(), CliError> {
+        let mut reply = self.query(Query::Jobs { done })?;
+        loop {
+            let Reply::Jobs { rows, left } = reply else { return Err(CliError::Answer) };
+            part(rows);
+            if left == 0 {
+                return Ok(());
+            }
+            reply = self.client.next_part()?;
+        }
     }
 
     /// Does it, and says what was done in the scheduler's words. A retry is answered like a submission.

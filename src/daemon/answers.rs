@@ -5,13 +5,14 @@ use super::turns::Daemon;
 use crate::jobfile;
 use crate::model::{Job, JobId, Now, Owner};
 use crate::protocol::{
-    Diagnostic, JobDetail, JobRow, MeterBy, MeterTable, PoolFacts, Query, Reply, SchedulerInfo, Severity,
-    Snapshot, SubmitFile, SubmittedJob,
+    Diagnostic, JobDetail, MeterBy, MeterTable, PoolFacts, Query, Reply, SchedulerInfo, Severity, Snapshot,
+    SubmitFile, SubmittedJob,
 };
 use crate::sched::{meter, view};
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use std::path::PathBuf;
+use tokio::sync::mpsc;
 
 /// A wall time in words, and the day that a wall time belongs to.
 pub(super) struct Calendar {
@@ -53,11 +54,11 @@ impl Calendar {
 
 impl Daemon {
     /// Answers a query from durable state.
-    pub(super) fn answer(&mut self, query: Query) -> Reply {
-        match query {
+    pub(super) async fn answer(&mut self, query: Query, to: &mpsc::UnboundedSender<Reply>) {
+        let reply = match query {
+            Query::Jobs { done } => return self.list(done, to).await,
             Query::Ping => Reply::Pong,
             Query::Snapshot { .. } => Reply::Snapshot(Box::new(self.snapshot())),
-            Query::Jobs { done } => Reply::Jobs(self.rows(done)),
             Query::Resolve { name } => match view::resolve(&self.world, &name) {
                 Ok(job) => Reply::Resolved { job: job.id, generation: job.generation },
                 Err(message) => Reply::NotFound { message },
@@ -70,7 +71,8 @@ impl Daemon {
             Query::Notices => Reply::Notices(self.notices()),
             Query::Meter { by, since_ms, until_ms } => self.meter(by, since_ms, until_ms),
             Query::MeterCheck => self.meter_check(),
-        }
+        };
+        drop(to.send(reply));
     }
 
     /// The whole picture, from durable state.
@@ -98,30 +100,6 @@ impl Daemon {
                 view::outlook(&daemon.world, &frame.now)
             };
             view::detail(&daemon.world, job, &outlook, frame, spec)
-        })
-    }
-
-    fn rows(&self, done: u32) -> Vec<JobRow> {
-        self.with_frame(|daemon, frame| {
-            let world = &daemon.world;
-            let frame = &view::Frame { brief: true, ..*frame };
-            let outlook = view::outlook(world, &frame.now);
-            let live = view::order(world);
-            let row = |job: &Job| view::row(world, job, &outlook, frame);
-            let mut rows: Vec<JobRow> =
-                live.into_iter().filter_map(|id| world.queue.get(id)).map(row).collect();
-            rows.extend(world.queue.history().take(done as usize).map(row));
-            let missing = (done as usize).saturating_sub(world.queue.history().count());
-            let oldest = world.queue.history().last();
-            let before = oldest.and_then(|job| job.done.as_ref().map(|(at, _)| (at.wall_ms, job.id)));
-            if missing > 0
-                && let Some(before) = before
-                && let Ok(older) = daemon.store.reader().jobs_done(Some(before), missing)
-            {
-                // Jobs of one turn are done at the same moment: those that memory has are not taken twice.
-                rows.extend(older.iter().filter(|job| world.queue.get(job.id).is_none()).map(row));
-            }
-            rows
         })
     }
 

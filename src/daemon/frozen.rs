@@ -32,7 +32,8 @@ impl Daemon {
             Query::Jobs { done } => {
                 let picture = self.frozen_picture(reason);
                 let done = picture.history.iter().take(*done as usize);
-                Reply::Jobs(picture.jobs.iter().chain(done).map(|row| (**row).clone()).collect())
+                let rows = picture.jobs.iter().chain(done).map(|row| (**row).clone()).collect();
+                Reply::Jobs { rows, left: 0 }
             }
             Query::Gpus => Reply::Gpus(self.frozen_picture(reason).gpus),
             Query::Notices => Reply::Notices(self.frozen_picture(reason).notices),
@@ -87,7 +88,7 @@ impl Daemon {
             let world = &daemon.world;
             let outlook = view::outlook(world, &frame.now);
             let history = world.queue.history().take(HISTORY).map(|job| job.id);
-            let all = view::order(world).into_iter().chain(history);
+            let all = view::order(world, &outlook).into_iter().chain(history);
             let known: Vec<JobId> = all.collect();
             let gone = before.keys().filter(|id| !known.contains(id));
             let jobs = gone.chain(&known).filter_map(|id| match before.get(id) {

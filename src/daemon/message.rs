@@ -24,8 +24,8 @@ pub(super) enum Message {
         by: Owner,
         /// What it asks.
         request: Request,
-        /// Where the answer goes. Dropped by a client that has left.
-        answer: oneshot::Sender<Reply>,
+        /// Where the answer goes, in one part or several. Closed by a client that has left.
+        answer: mpsc::UnboundedSender<Reply>,
     },
     /// A subscriber wants what changed since the revision it has; a `None` subscriber has nothing.
     Update {

@@ -24,6 +24,7 @@
 //! | `clerk` | the thread that writes job folders, answers and receipts, off the path |
 //! | `devices` | readings: at once for simulated devices, through the sampler for real ones |
 //! | `answers` | queries |
+//! | `listing` | the list of all jobs, in parts |
 //! | `picture` | rows with revisions, for snapshots and updates |
 //! | `socket` | connections |
 
@@ -37,6 +38,7 @@ mod effects;
 mod frozen;
 mod held;
 mod intake;
+mod listing;
 mod message;
 mod picture;
 mod prepare;

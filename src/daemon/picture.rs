@@ -38,7 +38,7 @@ impl Picture {
             })
             .collect()
         };
-        let jobs = rows(&mut view::order(world).into_iter());
+        let jobs = rows(&mut view::order(world, &outlook).into_iter());
         let history = rows(&mut world.queue.history().take(HISTORY).map(|job| job.id));
         self.rows = kept;
         Snapshot {

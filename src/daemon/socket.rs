@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Connections at the same time; further ones are closed at once.
 const CONNECTIONS: usize = 256;
@@ -97,8 +97,7 @@ async fn serve(stream: UnixStream, desk: Desk) -> std::io::Result<()> {
             send(&mut write, &ServerMessage::Reply(Reply::Pong)).await?;
             return subscribed(read, write, desk, every_ms).await;
         }
-        let reply = ask(&desk, request).await;
-        send(&mut write, &ServerMessage::Reply(reply)).await?;
+        ask(&desk, request, &mut write).await?;
     }
     Ok(())
 }
@@ -140,11 +139,10 @@ async fn subscribed(
                         Ok(true) => {}
                         Ok(false) | Err(_) => break true,
                     }
-                    if let Ok(ClientMessage::Request(request)) = serde_json::from_slice(&line) {
-                        let reply = ask(&desk, request).await;
-                        if send(&mut write, &ServerMessage::Reply(reply)).await.is_err() {
-                            break true;
-                        }
+                    if let Ok(ClientMessage::Request(request)) = serde_json::from_slice(&line)
+                        && ask(&desk, request, &mut write).await.is_err()
+                    {
+                        break true;
                     }
                     line.clear();
                 }
@@ -158,10 +156,21 @@ async fn subscribed(
     result
 }
 
-async fn ask(desk: &Desk, request: Request) -> Reply {
-    let (answer, reply) = oneshot::channel();
+/// Has a request answered, part by part.
+async fn ask(desk: &Desk, request: Request, write: &mut OwnedWriteHalf) -> std::io::Result<()> {
+    let (answer, mut parts) = mpsc::unbounded_channel();
     desk.mailbox.send(Message::Client { by: desk.owner.clone(), request, answer }).await;
-    reply.await.unwrap_or_else(|_| Reply::Unavailable { message: "the scheduler is ending".to_owned() })
+    loop {
+        let part = parts
+            .recv()
+            .await
+            .unwrap_or_else(|| Reply::Unavailable { message: "the scheduler is ending".to_owned() });
+        let more = matches!(part, Reply::Jobs { left: 1.., .. });
+        send(write, &ServerMessage::Reply(part)).await?;
+        if !more {
+            return Ok(());
+        }
+    }
 }
 
 /// The next message; `None` at the end, or where it is no message of this protocol.

@@ -10,7 +10,7 @@ use super::picture::Picture;
 use crate::engine::local::LocalEngine;
 use crate::inbox::{Inbox, InboxEvent};
 use crate::model::{Event, EventRecord, JobId, Now, Revision, Span};
-use crate::protocol::{Command, InboxState, Notice, NoticeLevel, Reply, Request, Update};
+use crate::protocol::{Command, InboxState, Notice, NoticeLevel, Query, Reply, Request, Update};
 use crate::sched::{Decision, Input, Moment, World, step};
 use crate::store::Store;
 use std::collections::HashMap;
@@ -55,9 +55,9 @@ pub(super) struct Daemon {
 /// What a turn leaves to be answered once it is durable.
 #[derive(Default)]
 pub(super) struct Waiting {
-    pub(super) queries: Vec<(crate::protocol::Query, oneshot::Sender<Reply>)>,
+    pub(super) queries: Vec<(Query, mpsc::UnboundedSender<Reply>)>,
     pub(super) updates: Vec<(Option<Revision>, oneshot::Sender<Box<Update>>)>,
-    replies: HashMap<u64, (oneshot::Sender<Reply>, Vec<crate::protocol::Diagnostic>)>,
+    replies: HashMap<u64, (mpsc::UnboundedSender<Reply>, Vec<crate::protocol::Diagnostic>)>,
     next: u64,
     pub(super) ended: bool,
 }
@@ -74,6 +74,7 @@ impl Daemon {
             }
             let wake = decision.wake.map(|wake| wake.at);
             self.settle(decision, &mut waiting);
+            self.look(&mut waiting).await;
             self.publish();
             if waiting.ended {
                 return;
@@ -141,7 +142,7 @@ impl Daemon {
         decision
     }
 
-    /// After the commit: effects, then answers.
+    /// After the commit: effects, then what commands are answered.
     fn settle(&mut self, decision: Decision, waiting: &mut Waiting) {
         self.note_accepted(&decision.events);
         self.last_events = decision.events;
@@ -152,8 +153,12 @@ impl Daemon {
             }
         }
         self.last_events.clear();
+    }
+
+    /// Answers those who look.
+    async fn look(&mut self, waiting: &mut Waiting) {
         for (query, answer) in std::mem::take(&mut waiting.queries) {
-            drop(answer.send(self.answer(query)));
+            self.answer(query, &answer).await;
         }
         for (since, answer) in std::mem::take(&mut waiting.updates) {
             let snapshot = self.snapshot();
@@ -240,7 +245,7 @@ impl Daemon {
         &mut self,
         by: crate::model::Owner,
         request: Request,
-        answer: oneshot::Sender<Reply>,
+        answer: mpsc::UnboundedSender<Reply>,
         (inputs, waiting): (&mut Vec<Input>, &mut Waiting),
         now: &Now,
     ) {
@@ -347,7 +352,7 @@ impl Waiting {
     /// A number under which an answer is expected.
     fn expect(
         &mut self,
-        answer: oneshot::Sender<Reply>,
+        answer: mpsc::UnboundedSender<Reply>,
         diagnostics: Vec<crate::protocol::Diagnostic>,
     ) -> u64 {
         self.next += 1;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum ServerMessage {
     /// First.
     Hello(Hello),
-    /// One for each request, in order.
+    /// One for each request, in order; to `Query::Jobs` as many as it has parts.
     Reply(Reply),
     /// To subscribers.
     Update(Box<Update>),
@@ -56,8 +56,13 @@ pub enum Reply {
     },
     /// To `Query::Snapshot`.
     Snapshot(Box<Snapshot>),
-    /// To `Query::Jobs`.
-    Jobs(Vec<JobRow>),
+    /// To `Query::Jobs`: rows in parts, all of one moment, so that both sides work on a long list at once.
+    Jobs {
+        /// This part.
+        rows: Vec<JobRow>,
+        /// How many rows follow; none: this is the last part.
+        left: u32,
+    },
     /// To `Query::Resolve`.
     Resolved {
         /// The job.

@@ -82,6 +82,7 @@ pub struct JobRow {
     /// Number.
     pub id: JobId,
     /// The turn in which this row last changed.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub revision: Revision,
     /// What commands about it carry.
     pub generation: Generation,
@@ -112,6 +113,7 @@ pub struct JobRow {
     /// Memory it asks for.
     pub memory: Bytes,
     /// Priority.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub priority: Priority,
     /// Its owner placed it: its position in line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,10 +138,13 @@ pub struct JobRow {
     /// The limit.
     pub limit: Limit,
     /// GPU-milliseconds of leases that have ended.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub closed_gpu_ms: u64,
     /// Core-milliseconds of leases that have ended.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub closed_core_ms: u64,
     /// Of `closed_gpu_ms`, not billed.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub waived_gpu_ms: u64,
     /// Leases that are open: they add to the above as time goes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -163,6 +168,7 @@ pub struct JobRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_by: Option<i64>,
     /// Will miss, or missed, its deadline.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub late: bool,
     /// A cancel's undo window closes then; in the past: it is being carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,6 +204,7 @@ pub struct JobRow {
     #[serde(default, skip_serializing_if = "is_no_path")]
     pub log: PathBuf,
     /// How many warnings it was accepted with.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub warnings: u32,
 }
 
@@ -233,6 +240,11 @@ impl OpenLease {
     pub fn held_ms(&self, now: &Now) -> u64 {
         now.since(&self.granted).map_or(0, |span| span.0)
     }
+}
+
+/// What most rows of a long list have is not sent.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn is_no_path(path: &std::path::Path) -> bool {

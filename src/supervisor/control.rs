@@ -31,17 +31,7 @@ struct Peer {
 impl Control {
     /// Listens in the current directory: the name is short there, however long the path is.
     pub(super) fn listen(&mut self) -> io::Result<()> {
-        let listener = match UnixListener::bind(SOCKET) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                // Left by a supervisor that died before it had a journal; one that lives is not disturbed.
-                if UnixStream::connect(SOCKET).is_ok() {
-                    return Err(error);
-                }
-                std::fs::remove_file(SOCKET)?;
-                UnixListener::bind(SOCKET)?
-            }
-            other => other?,
-        };
+        let listener = UnixListener::bind(SOCKET)?;
         rustix::fs::chmod(SOCKET, rustix::fs::Mode::from_raw_mode(0o600))?;
         listener.set_nonblocking(true)?;
         self.listener = Some(listener);

@@ -10,6 +10,7 @@
 //!                                                             ─► collect ─► collected ─► dismissed
 //! ```
 
+mod blank;
 pub mod collection;
 mod control;
 mod devices;
@@ -28,14 +29,16 @@ mod work;
 
 pub use control::SOCKET;
 
+use blank::{Blank, BlankError};
 use control::Control;
 use message::{LINE_BOUND, News, Order};
-use record::{Blank, Journal, Record};
+use record::{Journal, Record};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use spec::LaunchSpec;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use work::Supervisor;
@@ -52,58 +55,60 @@ pub fn main() -> u8 {
 
 fn supervise() -> io::Result<()> {
     let (mut channel, children) = detach()?;
-    // While it waits for its launch: a journal whose space is durable already.
-    let dir = std::env::args_os().nth(2).map(std::path::PathBuf::from);
-    let blank = dir.and_then(|dir| Blank::make(&dir).ok());
-    let Some((spec, rest)) = read_launch(&mut channel)? else { return Ok(()) };
     let mut control = Control::default();
-    control.add(channel, rest)?;
-    let refused = |control: &mut Control, why: String| {
-        control.tell(&News::Record(Record::NotLaunched { why, at: crate::clock::now() }));
-    };
-    words_to(&spec.run_dir);
-    // The socket is there before the journal is: whoever finds the journal finds the supervisor.
-    let listening = std::env::set_current_dir(&spec.run_dir)
-        .and_then(|()| control.listen())
-        .and_then(|()| std::env::set_current_dir("/"));
-    if let Err(error) = listening {
-        refused(&mut control, format!("the supervisor's socket in {}: {error}", spec.run_dir.display()));
+    let run = std::env::args_os().nth(2).map(std::path::PathBuf::from);
+    // While it waits for its launch.
+    let blank = run.and_then(|run| Blank::make(&run, &mut control).ok());
+    let Some((spec, rest)) = read_launch(&mut channel)? else {
+        if let Some(blank) = blank {
+            blank.remove();
+        }
         return Ok(());
-    }
-    let intent = Record::Intent(work::intent(&spec));
-    let begun = match blank {
-        Some(blank) => blank.begin(&spec.run_dir, &intent),
-        None => Journal::create(&spec.run_dir, &intent),
     };
-    let journal = match begun {
+    control.add(channel, rest)?;
+    let intent = Record::Intent(work::intent(&spec));
+    let journal = match begin(blank, &spec.run_dir, &intent, &mut control) {
         Ok(Some(journal)) => journal,
         // This lease has a supervisor, or its scheduler has written it off.
         Ok(None) => return Ok(()),
         Err(error) => {
-            refused(&mut control, format!("{error}: {}", source(&error)));
+            let why = crate::model::chain(&error);
+            control.tell(&News::Record(Record::NotLaunched { why, at: crate::clock::now() }));
             return Ok(());
         }
     };
+    words_to(&spec.run_dir);
     let mut supervisor = Supervisor::new(&spec, journal, control, children);
     supervisor.greet();
     if supervisor.take_devices(&spec) {
         supervisor.begin(&spec);
         drop(spec);
-        tree::trim();
+        supervisor.trim_soon();
         supervisor.run();
     }
     Ok(())
 }
 
-/// What a dying supervisor still says goes into its run directory. Nothing depends on it.
-fn words_to(run_dir: &std::path::Path) {
-    if let Ok(file) = std::fs::File::create(run_dir.join("supervisor.err")) {
-        let _ = rustix::stdio::dup2_stderr(&file);
-    }
+/// What a supervisor that panics still says goes into its run directory. Nothing depends on it.
+fn words_to(run_dir: &Path) {
+    let file = run_dir.join("supervisor.err");
+    std::panic::set_hook(Box::new(move |panic| {
+        let _ = std::fs::write(&file, format!("{panic}\n"));
+    }));
 }
 
-fn source(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(String::new, ToString::to_string)
+/// Begins the lease with what was made ahead, or else with what is made now.
+fn begin(
+    blank: Option<Blank>,
+    run_dir: &Path,
+    intent: &Record,
+    control: &mut Control,
+) -> Result<Option<Journal>, BlankError> {
+    let blank = match blank {
+        Some(blank) => blank,
+        None => Blank::make(run_dir.parent().unwrap_or(run_dir), control)?,
+    };
+    blank.begin(run_dir, intent)
 }
 
 /// Away from whoever started it: own session, parent of all that the work leaves behind, no descriptors but the

@@ -3,7 +3,7 @@
 use super::log::Log;
 use super::process::{self, ProcessId};
 use super::spec::{DataLink, LaunchSpec, WorkDir};
-use super::{devices, environment, script};
+use super::{blank, devices, environment, script};
 use crate::clock;
 use crate::model::{Now, Run};
 use rustix::process::{Resource, Rlimit};
@@ -100,8 +100,9 @@ fn make_dirs(spec: &LaunchSpec, scratch: &Scratch) -> Result<(), Refusal> {
         }
         WorkDir::Prepared(_) | WorkDir::Live(_) => {}
     }
-    if let Some(parent) = spec.log.parent() {
-        make_dir(parent)?;
+    if let Some(attempt) = spec.log.parent() {
+        blank::place_folder(&spec.run_dir, attempt);
+        make_dir(attempt)?;
     }
     own.into_iter().try_for_each(|path| make_dir(path))
 }

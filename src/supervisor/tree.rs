@@ -8,6 +8,9 @@ use super::process::{self, ProcessId, Seen};
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 use std::io::Read;
 
+/// What forks faster than that is left to the kill.
+const SIGNAL_ROUNDS: usize = 8;
+
 /// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reaped {
@@ -51,9 +54,21 @@ pub(super) fn alive(members: &[Seen]) -> impl Iterator<Item = ProcessId> + '_ {
     members.iter().filter(|seen| seen.state != b'Z').map(|seen| seen.id)
 }
 
-/// Sends a signal to every process of the lease. How many it reached.
+/// Sends a signal to every process of the lease, once to each. How many it reached.
+///
+/// Who was forked while the others were being signalled is found by looking again.
 pub(super) fn signal_all(token: &str, signal: Signal) -> usize {
-    alive(&members(token)).filter(|id| process::signal(*id, signal)).count()
+    let mut seen = Vec::new();
+    let mut reached = 0;
+    for _ in 0..SIGNAL_ROUNDS {
+        let new: Vec<ProcessId> = alive(&members(token)).filter(|id| !seen.contains(id)).collect();
+        if new.is_empty() {
+            break;
+        }
+        reached += new.iter().filter(|id| process::signal(**id, signal)).count();
+        seen.extend(new);
+    }
+    reached
 }
 
 /// Resident memory of the whole tree.

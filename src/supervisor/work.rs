@@ -18,6 +18,8 @@ use std::os::unix::net::UnixStream;
 
 /// Between two signs of life.
 const HEARTBEAT: Span = Span::secs(5);
+/// How long after a start or an end memory is given back.
+const TRIM_AFTER: Span = Span::secs(1);
 /// Orders to end a run that are written down.
 const TOLD_BOUND: u32 = 3;
 
@@ -36,6 +38,8 @@ pub(super) struct Supervisor {
     attempts: u32,
     dismissed: bool,
     beat_at: Span,
+    /// When memory that is not needed is given back.
+    trim_at: Option<Span>,
 }
 
 /// The attempt at hand.
@@ -70,6 +74,7 @@ impl Supervisor {
             attempts: 0,
             dismissed: false,
             beat_at: Span(clock::monotonic().0 + HEARTBEAT.0),
+            trim_at: None,
         }
     }
 
@@ -156,7 +161,7 @@ impl Supervisor {
             Some(Attempt { phase: Phase::Collecting(collection), .. }) => collection.wake_at(),
             Some(Attempt { phase: Phase::Home, .. }) | None => None,
         };
-        let wake_at = phase_at.map_or(self.beat_at, |at| at.min(self.beat_at));
+        let wake_at = [phase_at, self.trim_at].into_iter().flatten().fold(self.beat_at, Span::min);
         // A millisecond more than the clock shows: it shows whole ones, and waking early would spin.
         let left = wake_at.0.saturating_sub(clock::monotonic().0) + u64::from(wake_at > clock::monotonic());
         let timeout = Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as i64 };
@@ -249,6 +254,10 @@ impl Supervisor {
         if home && !self.next.is_empty() {
             let spec = self.next.remove(0);
             self.begin_next(&spec);
+            self.trim_soon();
+        }
+        if self.trim_at.is_some_and(|at| clock::monotonic() >= at) {
+            self.trim_at = None;
             tree::trim();
         }
         if clock::monotonic() >= self.beat_at {
@@ -299,7 +308,12 @@ impl Supervisor {
                 self.collected(Some(why));
             }
         }
-        tree::trim();
+        self.trim_soon();
+    }
+
+    /// What the start or the end needed is given back a little later: a short run needs it again at once.
+    pub(super) fn trim_soon(&mut self) {
+        self.trim_at = Some(Span(clock::monotonic().0 + TRIM_AFTER.0));
     }
 
     fn never_started(&mut self, attempt: Attempt, end: RunEnd) {

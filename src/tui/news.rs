@@ -106,7 +106,7 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
         }
         Reply::Checked { .. }
         | Reply::Snapshot(_)
-        | Reply::Jobs(_)
+        | Reply::Jobs { .. }
         | Reply::Resolved { .. }
         | Reply::Job(_)
         | Reply::Gpus(_)

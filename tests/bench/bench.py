@@ -244,7 +244,8 @@ def idle(bench, seconds):
 
 
 def supervisor_memory(bench):
-    """RssAnon and PSS in KiB of one supervisor while its job runs."""
+    """RssAnon and PSS in KiB of one supervisor while its job runs, once it has given back what its start needed."""
+    time.sleep(2)
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")

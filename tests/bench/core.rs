@@ -83,7 +83,7 @@ fn rows(c: &mut Criterion) {
     c.bench_function("all rows of 10000 jobs, with reasons and forecasts", |b| {
         b.iter(|| {
             let outlook = view::outlook(&rig.world, &rig.now);
-            let rows = view::order(&rig.world)
+            let rows = view::order(&rig.world, &outlook)
                 .into_iter()
                 .filter_map(|id| rig.world.queue.get(id))
                 .map(|job| view::row(&rig.world, job, &outlook, &frame));

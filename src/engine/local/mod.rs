@@ -82,11 +82,11 @@ impl LocalEngine {
     pub fn new(config: LocalConfig, report: Report) -> Result<Self, EngineError> {
         let run = config.paths.state.join("run");
         make_dir(&run)?;
+        let kept = config.executable.try_clone().map_err(io_error("keep the program open for", &run))?;
+        let park = Park::open(kept, &run).map_err(io_error("start a supervisor for", &run))?;
         let (channels, thread) = Channels::open(report.clone()).map_err(io_error("watch", &run))?;
         let uid = rustix::process::geteuid().as_raw();
         let account = account::variables(uid);
-        let kept = config.executable.try_clone().map_err(io_error("keep the program open for", &run))?;
-        let park = Park::open(kept, &run).map_err(io_error("start a supervisor for", &run))?;
         let ports = Ports::default();
         Ok(Self { config, report, channels, thread: Some(thread), account, uid, ports, park })
     }
@@ -123,15 +123,9 @@ impl Engine for LocalEngine {
     fn launch(&mut self, launch: &Launch) -> Result<(), EngineError> {
         let lease = launch.lease;
         let run_dir = self.config.paths.run(lease);
-        match DirBuilder::new().mode(0o700).create(&run_dir) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Launched before: adopted, not started twice.
-                if run_dir.join(record::NAME).exists() {
-                    return self.find([(lease, launch.token.clone())]);
-                }
-            }
-            Err(_) => make_dir(&run_dir)?,
+        if run_dir.join(record::NAME).exists() {
+            // Launched before: adopted, not started twice.
+            return self.find([(lease, launch.token.clone())]);
         }
         let port = self.ports.take(lease, self.uid);
         let spec = compose::compose(launch, &self.config, &self.account, port);

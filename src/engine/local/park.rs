@@ -19,7 +19,7 @@ pub(super) struct Idle {
     pub(super) stream: UnixStream,
 }
 
-/// What is started, and where it makes its journal while it waits.
+/// What is started, and where it makes its run directory while it waits.
 #[derive(Debug)]
 struct Program {
     file: OwnedFd,

@@ -14,7 +14,7 @@ pub use row::row;
 use super::forecast::{Forecasts, forecast};
 use super::plan::{self, Reason};
 use super::world::World;
-use crate::model::{Cursor, Job, JobId, Now};
+use crate::model::{Job, JobId, Now};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -36,6 +36,9 @@ pub struct Frame<'a> {
 /// Reasons and forecasts of the whole line, from one revision.
 #[derive(Debug, Clone, Default)]
 pub struct Outlook {
+    /// The line in its order.
+    line: Vec<JobId>,
+    /// Place in line, 0 for one that is paused, and why it waits.
     reasons: HashMap<JobId, (u32, Reason)>,
     forecasts: Forecasts,
 }
@@ -43,7 +46,9 @@ pub struct Outlook {
 /// Works out why each job waits, and when it is expected.
 pub fn outlook(world: &World, now: &Now) -> Outlook {
     let mut place = 0;
-    let reasons = plan::explain(world, now)
+    let explained = plan::explain(world, now);
+    let line = explained.iter().map(|(job, _)| *job).collect();
+    let reasons = explained
         .into_iter()
         .map(|(job, reason)| {
             let paused = matches!(reason, Reason::Paused { .. });
@@ -51,13 +56,14 @@ pub fn outlook(world: &World, now: &Now) -> Outlook {
             (job, (if paused { 0 } else { place }, reason))
         })
         .collect();
-    Outlook { reasons, forecasts: forecast(world, now) }
+    Outlook { line, reasons, forecasts: forecast(world, now) }
 }
 
 /// Jobs that are not done, in the order of screens: running ones first, then the line, paused ones last.
-pub fn order(world: &World) -> Vec<JobId> {
-    let mut running: Vec<&Job> = world.queue.live().filter(|job| job.state() != Cursor::Queued).collect();
-    running.sort_by_key(|job| (std::cmp::Reverse(job.state()), job.id));
-    let (waiting, paused): (Vec<&Job>, Vec<&Job>) = world.queue.line().partition(|job| job.paused.is_none());
-    running.into_iter().chain(waiting).chain(paused).map(|job| job.id).collect()
+pub fn order(world: &World, outlook: &Outlook) -> Vec<JobId> {
+    let mut busy: Vec<&Job> = world.queue.busy().collect();
+    busy.sort_by_key(|job| (std::cmp::Reverse(job.state()), job.id));
+    let is_paused = |job: &JobId| outlook.reasons.get(job).is_some_and(|(place, _)| *place == 0);
+    let (paused, waiting): (Vec<JobId>, Vec<JobId>) = outlook.line.iter().partition(|job| is_paused(job));
+    busy.into_iter().map(|job| job.id).chain(waiting).chain(paused).collect()
 }

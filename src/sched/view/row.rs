@@ -41,9 +41,14 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     let ask = ask(world, job);
     let (closed_gpu_ms, closed_core_ms, waived_gpu_ms) = world.ledger.sums(job.id, &frame.now);
     let Holding { open, devices, indices } = holding(world, job);
-    let (place, why) = place_and_why(world, job, outlook, frame, &indices);
+    let state = job.state();
+    let reason = outlook.reasons.get(&job.id);
+    let (place, why) = place_and_why(world, state, reason, frame, &indices);
+    let why = why.map(|why| match collection_waits(world, job, state) {
+        Some(waits) => format!("{why}: {}; tried again", clean_line(waits)),
+        None => why,
+    });
     let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
-    let waits = job.state() == Cursor::Queued;
     let (directory, log) = if frame.brief {
         Default::default()
     } else {
@@ -59,7 +64,7 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         user: job.owner.name.clone(),
         project: job.spec.project.clone(),
         kind: job.spec.work.kind,
-        state: job.state(),
+        state,
         paused_by: job.paused.clone().filter(|_| job.done.is_none()),
         outcome: job.done.as_ref().map(|(_, outcome)| outcome.clone()),
         tasks: counts(job),
@@ -81,18 +86,18 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         open,
         place,
         why,
-        starts_at: forecast.starts_at.filter(|_| waits),
-        starts_by: forecast.starts_by.filter(|_| waits),
+        starts_at: forecast.starts_at.filter(|_| state == Cursor::Queued),
+        starts_by: forecast.starts_by.filter(|_| state == Cursor::Queued),
         finishes_at: forecast.finishes_at.filter(|_| job.done.is_none()),
         finish_by: job.spec.request.finish_by_ms,
         late: late(job, &forecast, frame.now.wall_ms),
         cancel_at: job.cancel.as_ref().filter(|_| job.done.is_none()).map(|cancel| cancel.due.wall_ms),
-        retry_at: outlook.reasons.get(&job.id).and_then(|(_, reason)| match reason {
+        retry_at: reason.and_then(|(_, reason)| match reason {
             Reason::RetryAt { at_ms } => Some(*at_ms),
             _ => None,
         }),
         retry_of: job.retry_of,
-        staging: outlook.reasons.get(&job.id).and_then(|(_, reason)| match reason {
+        staging: reason.and_then(|(_, reason)| match reason {
             Reason::Preparing { what } => Some(what.clone()),
             _ => None,
         }),
@@ -118,29 +123,32 @@ fn limit_at(job: &Job) -> Option<i64> {
 
 fn place_and_why(
     world: &World,
-    job: &Job,
-    outlook: &Outlook,
+    state: Cursor,
+    reason: Option<&(u32, Reason)>,
     frame: &Frame<'_>,
     indices: &[u32],
 ) -> (Option<u32>, Option<String>) {
     let who = |job: JobId| world.queue.get(job).map(|job| job.owner.name.clone());
-    let list: Vec<String> = indices.iter().map(u32::to_string).collect();
-    let on = if list.is_empty() { "no gpu".to_owned() } else { format!("gpu {}", list.join(",")) };
-    match job.state() {
-        Cursor::Queued => outlook.reasons.get(&job.id).map_or((None, None), |(place, reason)| {
+    let on = || {
+        let list: Vec<String> = indices.iter().map(u32::to_string).collect();
+        if list.is_empty() { "no gpu".to_owned() } else { format!("gpu {}", list.join(",")) }
+    };
+    match state {
+        Cursor::Queued => reason.map_or((None, None), |(place, reason)| {
             ((*place > 0).then_some(*place), Some(clean_line(&reason.words(&who, frame.clock))))
         }),
-        Cursor::Renting => (None, Some(format!("starting on {on}"))),
-        Cursor::Running => (None, Some(on)),
-        Cursor::Returning => {
-            let lease = job.tasks.iter().find_map(|task| task.current().state.lease());
-            let waits = lease.and_then(|lease| world.leases.why_collection_waits(lease));
-            let why = waits.map(|why| format!(": {}; tried again", clean_line(why))).unwrap_or_default();
-            (None, Some(format!("collecting output{why}")))
-        }
+        Cursor::Renting => (None, Some(format!("starting on {}", on()))),
+        Cursor::Running => (None, Some(on())),
+        Cursor::Returning => (None, Some("collecting output".to_owned())),
         Cursor::Releasing => (None, Some("releasing".to_owned())),
         Cursor::Done => (None, None),
     }
+}
+
+/// Why its output is not home yet, where the disk is in the way.
+fn collection_waits<'w>(world: &'w World, job: &Job, state: Cursor) -> Option<&'w str> {
+    let mut leases = job.tasks.iter().filter(|_| state == Cursor::Returning);
+    world.leases.why_collection_waits(leases.find_map(|task| task.current().state.lease())?)
 }
 
 /// Whether a job misses its deadline: it has, or it will as things are; one that no forecast reaches if its limit says so.

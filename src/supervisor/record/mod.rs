@@ -27,10 +27,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The beginning of a blank journal's name.
-const BLANK: &str = ".blank-";
 /// The journal's name in the run directory.
 pub const NAME: &str = "journal";
+/// The beginning of the name of a run directory without a lease.
+pub const BLANK: &str = ".blank-";
 /// The version written today.
 pub const VERSION: u32 = 1;
 
@@ -247,73 +247,45 @@ pub struct Blank {
 }
 
 impl Blank {
-    /// Makes one in this directory.
-    pub fn make(dir: &Path) -> Result<Self, JournalError> {
-        let path = dir.join(format!("{BLANK}{}", std::process::id()));
-        let io = |doing| {
-            let path = path.clone();
-            move |source| JournalError::Io { doing, path, source }
-        };
-        let _ = std::fs::remove_file(&path);
+    /// Makes one under this name.
+    pub fn make(path: &Path) -> Result<Self, JournalError> {
+        let io = |doing| move |source| JournalError::Io { doing, path: path.to_owned(), source };
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(&path)
+            .open(path)
             .map_err(io("create"))?;
         // Space first: a disk that is full says so here, with nothing started.
         let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, CHUNK);
-        let blank = Self { path: path.clone(), file };
-        blank.file.write_all_at(&vec![0; CHUNK as usize], 0).map_err(io("write"))?;
-        blank.file.sync_data().map_err(io("sync"))?;
-        Ok(blank)
+        file.write_all_at(&vec![0; CHUNK as usize], 0).map_err(io("write"))?;
+        file.sync_data().map_err(io("sync"))?;
+        Ok(Self { path: path.to_owned(), file })
     }
 
-    /// Begins a lease's journal with its first record, durable before it has its name.
-    /// `None` if the name is taken: the lease has, or had, a supervisor.
-    pub fn begin(self, run_dir: &Path, first: &Record) -> Result<Option<Journal>, JournalError> {
-        let path = run_dir.join(NAME);
-        let io = |doing| {
-            let path = path.clone();
-            move |source| JournalError::Io { doing, path, source }
-        };
+    /// Begins a lease's journal with its first record, durable. It counts once it has its name in a run directory.
+    pub fn begin(self, first: &Record) -> Result<Journal, JournalError> {
+        let Self { path, file } = self;
         let frame = framed(first);
         let mut image = vec![0; RECORDS as usize];
         image[..8].copy_from_slice(MAGIC);
         image[8..12].copy_from_slice(&VERSION.to_le_bytes());
         image[12..16].copy_from_slice(&(RECORDS as u32).to_le_bytes());
         image.extend_from_slice(&frame);
-        self.file.write_all_at(&image, 0).map_err(io("write"))?;
-        self.file.sync_data().map_err(io("sync"))?;
-        if !name(&self.path, &path).map_err(io("name"))? {
-            return Ok(None);
-        }
-        let file = self.file.try_clone().map_err(io("keep"))?;
         let next = RECORDS + frame.len() as u64;
-        Ok(Some(Journal {
-            path: path.clone(),
-            file,
-            next,
-            len: CHUNK,
-            beats: 0,
-            records: vec![first.clone()],
-        }))
-    }
-}
-
-impl Drop for Blank {
-    /// One that was not begun leaves nothing behind; one that was has another name.
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let journal = Journal { path, file, next, len: CHUNK, beats: 0, records: vec![first.clone()] };
+        journal.file.write_all_at(&image, 0).map_err(|source| journal.io("write", source))?;
+        journal.sync()?;
+        Ok(journal)
     }
 }
 
 /// Removes what supervisors that were killed before their launch have left.
-pub fn remove_blanks(dir: &Path) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+pub fn remove_blanks(run: &Path) {
+    for entry in std::fs::read_dir(run).into_iter().flatten().flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(BLANK.as_bytes()) {
-            let _ = std::fs::remove_file(entry.path());
+            let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
@@ -322,7 +294,29 @@ impl Journal {
     /// Makes the journal with its first record, durable before it has its name: what has the name is whole.
     /// `None` if the name is taken: the lease has, or had, a supervisor.
     pub fn create(run_dir: &Path, first: &Record) -> Result<Option<Self>, JournalError> {
-        Blank::make(run_dir)?.begin(run_dir, first)
+        let made = run_dir.join(format!(".{NAME}-{}", std::process::id()));
+        // Left by a process of the same number that died here.
+        let _ = std::fs::remove_file(&made);
+        let mut journal = Blank::make(&made)?.begin(first)?;
+        let named = journal.move_to(run_dir);
+        if !matches!(named, Ok(true)) {
+            let _ = std::fs::remove_file(&made);
+        }
+        Ok(named?.then_some(journal))
+    }
+
+    /// Gives it its name in a run directory; `false` if the name is taken.
+    pub fn move_to(&mut self, run_dir: &Path) -> Result<bool, JournalError> {
+        let named = name(&self.path, &run_dir.join(NAME)).map_err(|source| self.io("name", source))?;
+        if named {
+            self.is_at(run_dir);
+        }
+        Ok(named)
+    }
+
+    /// Its directory has this name now.
+    pub fn is_at(&mut self, run_dir: &Path) {
+        self.path = run_dir.join(NAME);
     }
 
     /// What it says so far.

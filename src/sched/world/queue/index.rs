@@ -16,6 +16,8 @@ pub(super) struct Indexes {
     pub(super) names: HashMap<String, BTreeSet<JobId>>,
     /// Jobs that are not done.
     pub(super) live: BTreeSet<JobId>,
+    /// Jobs that are neither waiting nor done.
+    pub(super) busy: BTreeSet<JobId>,
     /// Done jobs, oldest first.
     pub(super) history: VecDeque<JobId>,
     /// Waiting jobs whose attempt has to be made ready and is not being.
@@ -105,6 +107,9 @@ impl Indexes {
                 self.unprepared.insert(id);
             }
         }
+        if job.state() != Cursor::Queued {
+            self.busy.insert(id);
+        }
         if job.cancel.as_ref().is_some_and(|cancel| !cancel.carried_out) {
             self.cancelling.insert(id);
         }
@@ -130,6 +135,7 @@ impl Indexes {
             self.start_after.remove(&(at, id));
         }
         self.live.remove(&id);
+        self.busy.remove(&id);
         self.retrying.remove(&id);
         self.unprepared.remove(&id);
         self.cancelling.remove(&id);

@@ -48,6 +48,11 @@ impl Queue {
         self.ix.live.iter().filter_map(|id| self.jobs.get(id))
     }
 
+    /// Jobs that are neither waiting nor done, by number.
+    pub fn busy(&self) -> impl Iterator<Item = &Job> {
+        self.ix.busy.iter().filter_map(|id| self.jobs.get(id))
+    }
+
     /// The line, first to go first.
     pub fn line(&self) -> impl DoubleEndedIterator<Item = &Job> {
         self.ix.line.iter().filter_map(|key| self.jobs.get(&key.job))
