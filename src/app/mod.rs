@@ -8,6 +8,7 @@ mod samples;
 use crate::cli::{self, CliError, DashboardArgs, Exit, Invocation, ServeArgs, Setup};
 use crate::config::{Environment, GpuSource};
 use crate::daemon::{self, DaemonError, ServeSetup};
+use crate::engine::EngineError;
 use crate::gpu::{self, GpuChoice, GpuError};
 use crate::model::{Uuid, chain};
 use crate::store::StoreError;
@@ -150,7 +151,9 @@ const fn exit_of(error: &DaemonError) -> Exit {
         DaemonError::Taken { .. }
         | DaemonError::NotAnswering { .. }
         | DaemonError::Store(StoreError::Owned { .. }) => Exit::OtherScheduler,
-        DaemonError::Store(_) | DaemonError::NotYours { .. } => Exit::State,
+        DaemonError::Store(_)
+        | DaemonError::NotYours { .. }
+        | DaemonError::Engine(EngineError::Newer { .. }) => Exit::State,
         DaemonError::Inbox(_) | DaemonError::Engine(_) | DaemonError::Io { .. } => Exit::Failed,
     }
 }

@@ -57,12 +57,19 @@ fn place(source: &Source, new: &Path, inbox: &Path) -> Result<PathBuf, CliError>
         let name = if n == 1 { format!("{stem}{ending}") } else { format!("{stem}-{n}{ending}") };
         let place = inbox.join(name);
         match renameat_with(CWD, new, CWD, &place, RenameFlags::NOREPLACE) {
-            Ok(()) => return Ok(place),
+            // What is told to be there must be there after a power cut too.
+            Ok(()) => return durable(source, &place, inbox).map(|()| place),
             Err(rustix::io::Errno::EXIST) => {}
             Err(errno) => return Err(failed("move it to", &place, errno.into())),
         }
     }
     Err(failed("find a free name in", inbox, std::io::ErrorKind::AlreadyExists.into()))
+}
+
+fn durable(source: &Source, place: &Path, inbox: &Path) -> Result<(), CliError> {
+    let dir = std::fs::File::open(inbox).map_err(|error| failed("open", inbox, error))?;
+    let synced = if source.folder { rustix::fs::syncfs(&dir) } else { rustix::fs::fsync(&dir) };
+    synced.map_err(|errno| failed("make durable", place, errno.into()))
 }
 
 /// Files, folders and links as they are; anything else is left out, as the inbox would refuse it.

@@ -31,6 +31,7 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
         let mut rows = Vec::new();
         session.jobs(done, |part| rows.extend(part.into_iter().filter(wanted)))?;
         io.json(&json::ls(&rows, &crate::clock::now(), &setup.zone))?;
+        session.warn(io)?;
         return Ok(Exit::Ok);
     }
     let mut listing = Listing::new(now, &setup.zone);
@@ -41,9 +42,11 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
     })?;
     if listing.rows == 0 {
         io.note(if args.all { "no job" } else { "no job waits or runs (--all lists those that are done)" });
+        session.warn(io)?;
         return Ok(Exit::Ok);
     }
     listing.print(io)?;
+    session.warn(io)?;
     Ok(Exit::Ok)
 }
 
@@ -223,12 +226,14 @@ pub(super) fn gpus(json: bool, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, C
     } else if rows.is_empty() {
         io.note("no GPU in the pool");
         // The scheduler knows why: a driver that refuses is one of its notices.
-        if let Reply::Snapshot(all) = session.query(Query::Snapshot { since: None })? {
-            all.notices.iter().for_each(|notice| io.note(&notice.text));
+        if let Reply::Notices(notices) = session.query(Query::Notices)? {
+            notices.iter().for_each(|notice| io.note(&notice.text));
         }
+        return Ok(Exit::Ok);
     } else {
         gpu_table(&rows, io)?;
     }
+    session.warn(io)?;
     Ok(Exit::Ok)
 }
 

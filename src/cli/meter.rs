@@ -27,6 +27,7 @@ pub(super) fn meter(args: &MeterArgs, setup: &Setup, io: &mut Io<'_>) -> Result<
     } else {
         text(&table, setup, io)?;
     }
+    session.warn(io)?;
     Ok(Exit::Ok)
 }
 

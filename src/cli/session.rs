@@ -1,9 +1,9 @@
 //! One verb's conversation with the scheduler.
 
-use super::{CliError, Setup};
+use super::{CliError, Io, Setup};
 use crate::client::Client;
 use crate::model::{Generation, JobId};
-use crate::protocol::{Command, JobDetail, JobRow, Query, Reply, Request, Update};
+use crate::protocol::{Command, JobDetail, JobRow, NoticeLevel, Query, Reply, Request, Update};
 use jiff::tz::TimeZone;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -77,6 +77,15 @@ impl Session {
             Reply::Job(detail) => Ok(*detail),
             _ => Err(CliError::Answer),
         }
+    }
+
+    /// Says what an operator must know of, after what was asked for: a full disk, a folder that is gone.
+    pub(super) fn warn(&mut self, io: &mut Io<'_>) -> Result<(), CliError> {
+        if let Reply::Notices(notices) = self.query(Query::Notices)? {
+            let errors = notices.iter().filter(|notice| notice.level == NoticeLevel::Error);
+            errors.for_each(|notice| io.note(&format!("! {}", notice.text)));
+        }
+        Ok(())
     }
 
     /// From now on [`Session::update`] tells of changes.

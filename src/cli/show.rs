@@ -24,6 +24,7 @@ pub(super) fn show(args: &OneJob, setup: &Setup, io: &mut Io<'_>) -> Result<Exit
     } else {
         text(&detail, setup, io)?;
     }
+    session.warn(io)?;
     Ok(Exit::Ok)
 }
 

@@ -2,14 +2,13 @@
 
 use super::picture::Margin;
 use super::turns::Daemon;
-use crate::engine::Engine;
 use crate::jobfile;
-use crate::model::{Cursor, Job, JobId, Now, Owner};
+use crate::model::{Job, JobId, Now, Owner};
 use crate::protocol::{
-    Diagnostic, JobDetail, MeterBy, MeterTable, Notice, NoticeLevel, PoolFacts, Query, Reply, SchedulerInfo,
-    Severity, Snapshot, SubmitFile, SubmittedJob,
+    Diagnostic, JobDetail, MeterBy, MeterTable, PoolFacts, Query, Reply, SchedulerInfo, Severity, Snapshot,
+    SubmitFile, SubmittedJob,
 };
-use crate::sched::{StopKind, meter, view};
+use crate::sched::{meter, view};
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use std::path::PathBuf;
@@ -69,6 +68,7 @@ impl Daemon {
                 None => Reply::NotFound { message: format!("no job {job}") },
             },
             Query::Gpus => Reply::Gpus(self.with_frame(|daemon, frame| view::gpus(&daemon.world, frame))),
+            Query::Notices => Reply::Notices(self.notices()),
             Query::Meter { by, since_ms, until_ms } => self.meter(by, since_ms, until_ms),
             Query::MeterCheck => self.meter_check(),
         };
@@ -81,72 +81,12 @@ impl Daemon {
         let mut picture = std::mem::take(&mut self.picture);
         let snapshot = self.with_frame(|daemon, frame| picture.take(&daemon.world, frame, margin));
         self.picture = picture;
-        self.durable = Some(snapshot.clone());
+        self.disk.durable = Some(snapshot.clone());
         snapshot
-    }
-
-    /// The last durable picture with a banner, while events cannot be made durable.
-    pub(super) fn frozen_picture(&mut self, reason: &str) -> Snapshot {
-        let mut snapshot = match &self.durable {
-            Some(snapshot) => snapshot.clone(),
-            None => self.snapshot(),
-        };
-        snapshot.notices = self.notices();
-        if snapshot.notices.iter().all(|notice| notice.text != reason) {
-            let banner = Notice { level: NoticeLevel::Error, text: reason.to_owned(), job: None };
-            snapshot.notices.insert(0, banner);
-        }
-        snapshot
-    }
-
-    /// Answers a query while events cannot be made durable.
-    pub(super) fn answer_frozen(&mut self, query: &Query, reason: &str) -> Reply {
-        match query {
-            Query::Ping => Reply::Pong,
-            Query::Snapshot { .. } => Reply::Snapshot(Box::new(self.frozen_picture(reason))),
-            Query::Jobs { done } => {
-                let snapshot = self.frozen_picture(reason);
-                let done = snapshot.history.iter().take(*done as usize);
-                let rows = snapshot.jobs.iter().chain(done).map(|row| (**row).clone()).collect();
-                Reply::Jobs { rows, left: 0 }
-            }
-            Query::Gpus => Reply::Gpus(self.frozen_picture(reason).gpus),
-            Query::Resolve { name } => match view::resolve(&self.world, name) {
-                Ok(job) => Reply::Resolved { job: job.id, generation: job.generation },
-                Err(message) => Reply::NotFound { message },
-            },
-            Query::Job { .. } | Query::Meter { .. } | Query::MeterCheck => {
-                Reply::Unavailable { message: reason.to_owned() }
-            }
-        }
-    }
-
-    /// A cancel while events cannot be made durable goes straight to the supervisor, which journals it.
-    pub(super) fn cancel_frozen(&mut self, job: JobId, now: bool, by: &str) -> Reply {
-        let lease = self.world.queue.get(job).and_then(|job| {
-            job.tasks
-                .iter()
-                .map(|task| &task.current().state)
-                .find(|state| matches!(state.cursor(), Cursor::Renting | Cursor::Running))?
-                .lease()
-        });
-        let Some(lease) = lease else {
-            let message =
-                "the state cannot be written: a waiting job cannot be cancelled until it can".to_owned();
-            return Reply::Unavailable { message };
-        };
-        let by = by.to_owned();
-        let kind = if now { StopKind::CancelNow { by } } else { StopKind::Cancel { by } };
-        match self.engine.stop(lease, &kind) {
-            Ok(()) => Reply::Ok {
-                message: format!("#{job} is being stopped; recorded when the state can be written"),
-            },
-            Err(error) => Reply::Unavailable { message: format!("#{job} cannot be stopped: {error}") },
-        }
     }
 
     /// A job in memory, or in the store.
-    fn find(&self, job: JobId) -> Option<Job> {
+    pub(super) fn find(&self, job: JobId) -> Option<Job> {
         self.world.queue.get(job).cloned().or_else(|| self.store.reader().job(job).ok().flatten())
     }
 
@@ -238,7 +178,7 @@ impl Daemon {
         }
     }
 
-    fn margin(&self) -> Margin {
+    pub(super) fn margin(&self) -> Margin {
         let pool = &self.world.pool;
         let host = pool.host;
         Margin {

@@ -1,16 +1,15 @@
 //! What the core asks for. An effect may fail and be reported; it decides nothing.
 
 use super::clerk::Order;
-use super::message::Message;
 use super::prepare;
 use super::turns::Daemon;
 use crate::engine::Engine;
-use crate::files;
 use crate::model::{
-    AttemptNo, AttemptState, Code, Collect, Event, JobId, LeaseId, Outcome, SubmissionId, TaskIx,
+    AttemptNo, AttemptState, DropIdent, Event, JobId, LeaseId, Outcome, SubmissionId, TaskIx,
 };
 use crate::protocol::json;
 use crate::sched::{Effect, EngineReport, Input, Launch, view};
+use std::path::PathBuf;
 
 impl Daemon {
     /// Carries out the effects of one turn: launches first, everything for people after them.
@@ -53,21 +52,20 @@ impl Daemon {
             Effect::Collect { lease } => self.collect(lease),
             Effect::Release { job, task, attempt, lease } => self.release(job, task, attempt, lease),
             Effect::WriteReceipt { job } => self.write_receipt(job),
-            Effect::TakeDrop { name, ident, folder_to } => {
-                if let Some(parent) = folder_to.as_deref().and_then(std::path::Path::parent)
-                    && let Err(error) = super::clerk::private_dir(parent)
-                {
-                    tracing::warn!(%error, "cannot make the folder for a dropped folder");
-                }
-                match self.inbox.take(&name, &ident, folder_to.as_deref()) {
-                    Ok(_) => self.intake.remove_why(&name),
-                    Err(error) => {
-                        tracing::warn!(name, %error, "cannot take an accepted drop out of the inbox");
-                    }
-                }
-            }
+            Effect::TakeDrop { name, ident, folder_to } => self.take_drop(name, ident, folder_to),
             Effect::Probe => self.devices.probe(&self.world),
         }
+    }
+
+    /// A file goes off the path. A folder at once: its job starts where it is to be.
+    pub(super) fn take_drop(&self, name: String, ident: DropIdent, folder_to: Option<PathBuf>) {
+        let path = self.intake.why(&name);
+        let moved = folder_to.is_some()
+            && super::clerk::take(&self.inbox, &name, &ident, folder_to.as_deref()).is_ok();
+        if !moved {
+            self.clerk.order(Order::Take { name, ident, folder_to });
+        }
+        self.clerk.order(Order::Why { path, text: None });
     }
 
     fn launch(&mut self, launch: &Launch) {
@@ -75,7 +73,8 @@ impl Daemon {
             let why = format!("its supervisor could not be started: {error}");
             tracing::error!(lease = %launch.lease, %error, "cannot launch");
             let at = crate::clock::now();
-            self.pending.push(Input::Engine(EngineReport::NotLaunched { lease: launch.lease, at, why }));
+            let report = EngineReport::NotLaunched { lease: launch.lease, at, why };
+            self.pending.extend(self.admit(Input::Engine(report)));
         } else if launch.attempt > AttemptNo(1) {
             let dir = self.intake.paths.jobs().join(&launch.folder);
             self.clerk.order(Order::Links { dir, attempt: launch.attempt.0 });
@@ -103,7 +102,9 @@ impl Daemon {
         let Some(row) = self.world.queue.get(job) else { return };
         let dir = self.intake.paths.jobs().join(row.folder());
         let attempt = row.tasks.first().map_or(1, |task| task.current().number.0);
-        if dir.join("answer.txt").exists() {
+        if super::clerk::is_written(&dir.join("answer.txt"))
+            && super::clerk::is_written(&dir.join("job.yaml"))
+        {
             return;
         }
         let source = self.source_of(submission, &row.origin);
@@ -129,36 +130,6 @@ impl Daemon {
         });
         in_turn
             .or_else(|| self.store.reader().submission(submission).ok().flatten().map(|stored| stored.source))
-    }
-
-    /// Gathers what a run left behind whose supervisor is gone.
-    fn collect(&self, lease: LeaseId) {
-        let Some(record) = self.world.lease(lease) else { return };
-        let Some(job) = self.world.queue.get(record.job) else { return };
-        let Some((task, attempt)) = record.attempts.last().copied() else { return };
-        let live = job.spec.work.code == Code::Live && job.spec.work.dir.is_some();
-        let work_dir = match (&job.spec.work.dir, live) {
-            (Some(dir), true) => dir.clone(),
-            (Some(_), false) => self.intake.paths.prepared(job.id, task.0, attempt.0),
-            (None, _) => self.intake.paths.run(lease).join(format!("work-{task}-{attempt}")),
-        };
-        let order = Collect {
-            items: job.spec.output.clone(),
-            work_dir,
-            output_dir: self.intake.paths.attempt(&job.folder(), attempt.0).join("output"),
-            live,
-            newer_than_ns: i128::from(record.granted.wall_ms) * 1_000_000,
-            output_to: job.spec.output_to.clone(),
-            job: job.id.to_string(),
-            partial: true,
-            own: self.intake.paths.own_trees(),
-        };
-        let mailbox = self.intake.mailbox.clone();
-        tokio::task::spawn_blocking(move || {
-            let result = files::collect(&order).map_err(|error| error.to_string());
-            let report = EngineReport::Collected { lease, task, attempt, result };
-            mailbox.post(Message::Input(Input::Engine(report)));
-        });
     }
 
     /// Scratch goes; the core is told when it has.

@@ -175,33 +175,16 @@ impl Intake {
         clean_line(&home.map_or_else(|| path.display().to_string(), |rest| format!("~/{}", rest.display())))
     }
 
-    /// Puts the reason beside a refused file.
-    pub(super) fn write_why(&self, name: &str, refusal: &Refusal) {
-        let text = format!(
+    /// What is said beside a refused file.
+    pub(super) fn why_text(refusal: &Refusal) -> String {
+        format!(
             "{}\nfile left where it is; it is read again when you save it\n",
             jobfile::render(&refusal.diagnostics, RenderStyle::Plain)
-        );
-        let path = self.why(name);
-        // In place of whatever lies there: nothing that its name may stand for is written to.
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        let written = beneath::named(&self.paths.inbox())
-            .map_err(std::io::Error::from)
-            .and_then(|inbox| beneath::replace(inbox, why_name(name).as_ref(), text.as_bytes(), mode));
-        if let Err(error) = written {
-            tracing::warn!(path = %path.display(), %error, "cannot say why a file was refused");
-        }
+        )
     }
 
-    /// Takes the reason away: the file was accepted, or is gone.
-    pub(super) fn remove_why(&self, name: &str) {
-        match std::fs::remove_file(self.why(name)) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(%error, name, "cannot remove why.txt"),
-        }
-    }
-
-    fn why(&self, name: &str) -> PathBuf {
+    /// Where that is said.
+    pub(super) fn why(&self, name: &str) -> PathBuf {
         self.paths.inbox().join(why_name(name))
     }
 }

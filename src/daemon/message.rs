@@ -34,6 +34,15 @@ pub(super) enum Message {
         /// Where the update goes.
         answer: oneshot::Sender<Box<Update>>,
     },
+    /// Whether the disks have room for a start: why not; then an input that has waited for it.
+    Room {
+        /// Why nothing can be started.
+        why: Option<String>,
+        /// What has waited.
+        then: Option<Box<Input>>,
+    },
+    /// From the clerk: why what people read is not written; `None`: all of it is again.
+    Behind(Option<String>),
     /// Subscribers came or went.
     Subscribers(i32),
     /// The wall clock was set.

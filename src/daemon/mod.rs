@@ -14,9 +14,13 @@
 //! | `start` | opens everything, in the order in which it can be refused |
 //! | `turns` | the loop |
 //! | `durable` | the commit of a turn, and what happens while it fails |
+//! | `frozen` | answers meanwhile |
+//! | `held` | drops that come meanwhile, and what a power cut left in the inbox |
 //! | `intake` | job files to submissions |
 //! | `effects` | what the core asks for |
 //! | `prepare` | work directories, before a grant |
+//! | `collect` | outputs of runs whose supervisor is gone |
+//! | `room` | whether a start failed for want of room |
 //! | `clerk` | the thread that writes job folders, answers and receipts, off the path |
 //! | `devices` | readings: at once for simulated devices, through the sampler for real ones |
 //! | `answers` | queries |
@@ -27,14 +31,18 @@
 mod answers;
 mod clerk;
 mod clockwatch;
+mod collect;
 mod devices;
 mod durable;
 mod effects;
+mod frozen;
+mod held;
 mod intake;
 mod listing;
 mod message;
 mod picture;
 mod prepare;
+mod room;
 mod socket;
 mod start;
 mod turns;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Done jobs in a picture.
-const HISTORY: usize = 200;
+pub(super) const HISTORY: usize = 200;
 
 /// Rows as they were last shown.
 #[derive(Debug, Default)]

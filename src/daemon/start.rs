@@ -3,6 +3,8 @@
 use super::clerk::{Clerk, private_dir};
 use super::clockwatch;
 use super::devices::Devices;
+use super::durable::Disk;
+use super::held::Earlier;
 use super::intake::{InboxBoard, Intake};
 use super::message::{INBOX_LEN, Mailbox, Message, fill_random};
 use super::picture::Picture;
@@ -134,7 +136,7 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
 
 fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandle<()>), DaemonError> {
     let ServeSetup { paths, config, environment, zone, gpus, seed, control, throw_away } = setup;
-    let (store, mut world) = remember(&paths)?;
+    let (store, mut world, earlier) = remember(&paths)?;
     let (sender, messages) = mpsc::channel(INBOX_LEN);
     let mailbox = Mailbox(sender);
     let owner = Owner { uid: environment.uid, name: environment.user.clone() };
@@ -159,8 +161,9 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     engine.survey(&leases_to_find(&world)).map_err(DaemonError::Engine)?;
     let unfinished = resume(&world);
     let inbox = watch_inbox(&paths, &config, &owner, &mailbox)?;
-    let (clerk, thread) =
-        Clerk::spawn(mailbox.clone(), paths.own_trees()).map_err(io("start the clerk for", &paths.jobs()))?;
+    let inbox = Arc::new(inbox);
+    let (clerk, thread) = Clerk::spawn(mailbox.clone(), Arc::clone(&inbox), paths.own_trees())
+        .map_err(io("start the clerk for", &paths.jobs()))?;
     let (revision, watcher) = watch::channel(Revision::default());
     listen(&paths, Desk { mailbox: mailbox.clone(), revision: watcher, owner: owner.clone() })?;
     clockwatch::spawn(mailbox.clone()).map_err(io("watch the clock for", &paths.state))?;
@@ -182,10 +185,9 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         board: InboxBoard::default(),
         picture: Picture::default(),
         started_ms: crate::clock::wall_ms(),
-        durable: None,
+        disk: Disk::default(),
         throwing_away: false,
-        trouble: None,
-        held: Vec::new(),
+        earlier,
         stopped: None,
         pending: Vec::new(),
         told: std::collections::HashMap::new(),
@@ -194,21 +196,24 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         revision,
         messages,
     };
+    daemon.take_folders_again();
     daemon.carry_out(unfinished);
     first.append(&mut daemon.pending);
     Ok((daemon, first, thread))
 }
 
 /// Opens the store and rebuilds the world from it.
-fn remember(paths: &Paths) -> Result<(Store, World), DaemonError> {
-    let options = StoreOptions::new(paths.root.join(".first-start"));
+fn remember(paths: &Paths) -> Result<(Store, World, Vec<Earlier>), DaemonError> {
+    let options =
+        StoreOptions { jobs_dir: Some(paths.jobs()), ..StoreOptions::new(paths.root.join(".first-start")) };
     let (store, loaded) =
         Store::open(&paths.store(), &Identity::read(), &options).map_err(DaemonError::Store)?;
     let world = World::restore(Remembered {
         jobs: loaded.jobs,
         leases: loaded.leases,
         devices: loaded.devices,
-        drops: loaded.drops.into_iter().map(|(ident, _)| ident).collect(),
+        drops: loaded.drops.iter().map(|(ident, _)| ident.clone()).collect(),
+        boot: Some(crate::clock::boot_id()),
         counters: Counters {
             seq: loaded.last_seq,
             job: crate::model::JobId(loaded.next_job.0.saturating_sub(1)),
@@ -217,7 +222,8 @@ fn remember(paths: &Paths) -> Result<(Store, World), DaemonError> {
             revision: Revision(0),
         },
     });
-    Ok((store, world))
+    let earlier = loaded.drops.iter().map(|(ident, submission)| Earlier::of(ident, *submission)).collect();
+    Ok((store, world, earlier))
 }
 
 /// Leases whose attempt is not done: their supervisors live, or have left word in their journals.
@@ -324,7 +330,10 @@ fn lock(paths: &Paths) -> Result<File, DaemonError> {
             return Err(DaemonError::Io { doing: "lock", path, source });
         }
     }
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
+    // The number is for people only: a full disk that does not take it is no reason not to start.
+    if let Err(error) = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())) {
+        tracing::warn!(path = %path.display(), %error, "cannot write the number of this process");
+    }
     Ok(file)
 }
 

@@ -1,17 +1,20 @@
 //! The loop. It owns the world; everything else sends it messages.
 
-use super::clerk::Clerk;
+use super::clerk::{Clerk, Order};
 use super::devices::Devices;
-use super::intake::{InboxBoard, Intake, refusal};
+use super::durable::Disk;
+use super::held::Earlier;
+use super::intake::{InboxBoard, Intake, Refusal, refusal};
 use super::message::Message;
 use super::picture::Picture;
 use crate::engine::local::LocalEngine;
 use crate::inbox::{Inbox, InboxEvent};
 use crate::model::{Event, EventRecord, JobId, Now, Revision, Span};
-use crate::protocol::{Command, InboxState, Notice, NoticeLevel, Query, Reply, Request, Snapshot, Update};
+use crate::protocol::{Command, InboxState, Notice, NoticeLevel, Query, Reply, Request, Update};
 use crate::sched::{Decision, Input, Moment, World, step};
 use crate::store::Store;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -24,21 +27,18 @@ pub(super) struct Daemon {
     pub(super) seed: u128,
     pub(super) store: Store,
     pub(super) engine: LocalEngine,
-    pub(super) inbox: Inbox,
+    pub(super) inbox: Arc<Inbox>,
     pub(super) devices: Devices,
     pub(super) intake: Intake,
     pub(super) clerk: Clerk,
     pub(super) board: InboxBoard,
     pub(super) picture: Picture,
     pub(super) started_ms: i64,
-    /// The last picture that was taken from durable state.
-    pub(super) durable: Option<Snapshot>,
+    pub(super) disk: Disk,
     /// Its starter is gone and nobody wants it any more.
     pub(super) throwing_away: bool,
-    /// Why nothing is accepted.
-    pub(super) trouble: Option<String>,
-    /// Files that were dropped while events could not be made durable.
-    pub(super) held: Vec<crate::inbox::Drop>,
+    /// Drops that were accepted before this start.
+    pub(super) earlier: Vec<Earlier>,
     /// A bug was found in the core: nothing is started any more.
     pub(super) stopped: Option<String>,
     /// Inputs that an effect left for the next turn.
@@ -55,8 +55,8 @@ pub(super) struct Daemon {
 /// What a turn leaves to be answered once it is durable.
 #[derive(Default)]
 pub(super) struct Waiting {
-    queries: Vec<(Query, mpsc::UnboundedSender<Reply>)>,
-    updates: Vec<(Option<Revision>, oneshot::Sender<Box<Update>>)>,
+    pub(super) queries: Vec<(Query, mpsc::UnboundedSender<Reply>)>,
+    pub(super) updates: Vec<(Option<Revision>, oneshot::Sender<Box<Update>>)>,
     replies: HashMap<u64, (mpsc::UnboundedSender<Reply>, Vec<crate::protocol::Diagnostic>)>,
     next: u64,
     pub(super) ended: bool,
@@ -81,6 +81,9 @@ impl Daemon {
             }
             let telemetry_at = self.devices.due(&self.world, self.subscribers);
             inputs.append(&mut self.pending);
+            for message in self.take_later() {
+                self.take(message, &mut inputs, &mut waiting);
+            }
             if self.throwing_away && self.throw_away(&mut inputs) {
                 return;
             }
@@ -182,8 +185,14 @@ impl Daemon {
         }
     }
 
+    /// Has every subscriber look again, although no row has changed.
+    pub(super) fn refresh(&self) {
+        self.revision.send_modify(|_| {});
+    }
+
     /// Tells subscribers that something changed.
-    fn publish(&self) {
+    fn publish(&mut self) {
+        self.disk.settled = self.world.counters.revision;
         self.revision.send_if_modified(|revision| {
             let changed = *revision != self.world.counters.revision;
             *revision = self.world.counters.revision;
@@ -200,7 +209,12 @@ impl Daemon {
                 if matches!(input, Input::Devices(_)) {
                     self.devices.listed();
                 }
-                inputs.push(input);
+                inputs.extend(self.admit(input));
+            }
+            Message::Room { why, then } => inputs.append(&mut self.room(why, then)),
+            Message::Behind(why) => {
+                self.disk.behind = why;
+                self.refresh();
             }
             Message::NoDevices(why) => self.devices.trouble = Some(why),
             Message::Client { by, request, answer } => {
@@ -271,29 +285,37 @@ impl Daemon {
     pub(super) fn inbox_event(&mut self, event: InboxEvent, inputs: &mut Vec<Input>, now: &Now) {
         match event {
             InboxEvent::Dropped(dropped) => {
+                if self.is_rest(&dropped) {
+                    return;
+                }
                 let name = dropped.name.clone();
                 let pool = self.facts(&dropped.bytes);
                 match self.intake.drop(dropped, &pool, now) {
                     Ok(submission) => inputs.push(Input::Submission(Box::new(submission))),
                     Err(refusal) => {
-                        self.intake.write_why(&name, &refusal);
+                        self.say_why(&name, Some(&refusal));
                         self.board.note(&name, InboxState::Refused { diagnostics: refusal.diagnostics }, now);
                     }
                 }
             }
             InboxEvent::Refused { name, reason, hint, .. } => {
                 let refused = refusal(&name, &reason, &hint);
-                self.intake.write_why(&name, &refused);
+                self.say_why(&name, Some(&refused));
                 self.board.note(&name, InboxState::Refused { diagnostics: refused.diagnostics }, now);
             }
             InboxEvent::Waiting { name, why } => self.board.note(&name, InboxState::Waiting { why }, now),
             InboxEvent::Gone { name } => {
-                self.intake.remove_why(&name);
+                self.say_why(&name, None);
                 self.board.gone(&name);
             }
             InboxEvent::Alarm { text } => self.board.alarm = Some(text),
             InboxEvent::Healed => self.board.alarm = None,
         }
+    }
+
+    fn say_why(&self, name: &str, refusal: Option<&Refusal>) {
+        let text = refusal.map(Intake::why_text);
+        self.clerk.order(Order::Why { path: self.intake.why(name), text });
     }
 
     /// What a file is checked against.
@@ -307,8 +329,10 @@ impl Daemon {
         let notice = |level, text: &String| Notice { level, text: text.clone(), job: None };
         let mut notices = Vec::new();
         notices.extend(self.stopped.iter().map(|text| notice(NoticeLevel::Error, text)));
-        notices.extend(self.trouble.iter().map(|text| notice(NoticeLevel::Error, text)));
+        notices.extend(self.disk.trouble.iter().map(|text| notice(NoticeLevel::Error, text)));
+        notices.extend(self.disk.held_up.iter().map(|text| notice(NoticeLevel::Error, text)));
         notices.extend(self.board.alarm.iter().map(|text| notice(NoticeLevel::Error, text)));
+        notices.extend(self.disk.behind.iter().map(|text| notice(NoticeLevel::Warning, text)));
         notices.extend(self.devices.trouble.iter().map(|text| notice(NoticeLevel::Warning, text)));
         notices
     }

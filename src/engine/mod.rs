@@ -37,6 +37,16 @@ pub enum EngineError {
         #[source]
         source: std::io::Error,
     },
+    /// The journal of a lease was written by a later version.
+    #[error(
+        "{path} was written by a newer Overnight (journal format {version}); nothing was touched: use the newer version"
+    )]
+    Newer {
+        /// The journal.
+        path: std::path::PathBuf,
+        /// Its format.
+        version: u32,
+    },
     /// No supervisor of this lease is known.
     #[error("lease {0} has no supervisor")]
     Unknown(LeaseId),

@@ -57,6 +57,19 @@ pub enum CollectError {
     Files(#[from] FilesError),
 }
 
+/// No space, no quota, or a disk that cannot be read or written now: the same may succeed later.
+pub fn is_worth_another_try(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind as K;
+    matches!(
+        error.kind(),
+        K::StorageFull
+            | K::QuotaExceeded
+            | K::ReadOnlyFilesystem
+            | K::OutOfMemory
+            | K::StaleNetworkFileHandle
+    ) || matches!(error.raw_os_error(), Some(libc::EIO | libc::EMFILE | libc::ENFILE))
+}
+
 /// A system call on a file that failed.
 #[derive(Debug, Error)]
 #[error("cannot {doing} {path}")]
@@ -71,13 +84,9 @@ pub struct FilesError {
 }
 
 impl FilesError {
-    /// No space, no quota, or a disk that cannot be read or written now: the same may succeed later.
+    /// [`is_worth_another_try`] of what the system said.
     pub fn is_worth_another_try(&self) -> bool {
-        use std::io::ErrorKind as K;
-        matches!(
-            self.source.kind(),
-            K::StorageFull | K::QuotaExceeded | K::ReadOnlyFilesystem | K::OutOfMemory
-        ) || matches!(self.source.raw_os_error(), Some(libc::EIO | libc::EMFILE | libc::ENFILE))
+        is_worth_another_try(&self.source)
     }
 
     /// A symbolic link stood in the way.

@@ -16,7 +16,7 @@ mod tree;
 
 pub use collect::collect;
 pub use copy::copy_tree;
-pub use error::{CollectError, FilesError, SnapshotError};
+pub use error::{CollectError, FilesError, SnapshotError, is_worth_another_try};
 pub use order::collect_main;
 pub use remove::{remove_own, remove_tree};
 pub use snapshot::{SnapshotLimits, SnapshotReport, SnapshotRequest, snapshot};

@@ -161,6 +161,16 @@ impl Desk {
         }
     }
 
+    /// What was just handed on could not be: it is looked at anew a while later.
+    pub(super) fn put_off(&mut self, name: &OsStr, now_ms: u64) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            (entry.told, entry.print, entry.walked, entry.read, entry.seen) =
+                (Told::Nothing, None, None, None, None);
+            entry.touched = true;
+            self.schedule(name, now_ms + BUSY_MS);
+        }
+    }
+
     /// The name is out of the inbox by our own doing.
     pub(super) fn remove(&mut self, name: &OsStr) {
         if let Some(due) = self.entries.remove(name).and_then(|entry| entry.due) {

@@ -4,6 +4,7 @@ use super::InboxConfig;
 use super::look::{self, Look, Seen};
 use super::names::{FOLDER_JOB, editing, is_in_transit};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -150,6 +151,38 @@ impl Walker {
             _ => {}
         }
     }
+}
+
+/// Files of a folder that are made durable one by one. Beyond that the whole file system is.
+const SYNCED_MAX: usize = 256;
+
+/// Makes a folder durable with all that is in it.
+pub(super) fn sync(path: &Path) -> std::io::Result<()> {
+    let root = std::fs::File::open(path)?;
+    let mut open = vec![path.to_owned()];
+    let mut left = SYNCED_MAX;
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir)? {
+            let entry = entry?;
+            let Some(more) = left.checked_sub(1) else { return Ok(rustix::fs::syncfs(&root)?) };
+            left = more;
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                match openat(CWD, entry.path(), flags, Mode::empty()) {
+                    Ok(file) => rustix::fs::fsync(file)?,
+                    // It went, or became something else.
+                    Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => {}
+                    Err(Errno::ACCESS) => return Ok(rustix::fs::syncfs(&root)?),
+                    Err(errno) => return Err(errno.into()),
+                }
+            }
+        }
+        std::fs::File::open(&dir)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Reads the job file of a folder that is whole.

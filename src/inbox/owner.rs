@@ -43,9 +43,15 @@ pub fn mark_owner(dir: &Path, state: &Path) -> Result<OwnerMark, InboxError> {
         let owner = crate::model::clean_line(owner.lines().next().unwrap_or("unknown"));
         return Err(InboxError::Owned { dir: dir.to_owned(), owner });
     }
-    file.set_len(0).map_err(io("write"))?;
-    file.seek(SeekFrom::Start(0)).map_err(io("write"))?;
-    writeln!(file, "{}", state.display()).map_err(io("write"))?;
+    let ours = format!("{}\n", state.display());
+    let mut theirs = String::new();
+    (&file).take(OWNER_MAX_BYTES).read_to_string(&mut theirs).map_err(io("read"))?;
+    // A full disk takes nothing, and most often nothing is to be written. The lock is what counts.
+    if theirs != ours {
+        file.set_len(0).map_err(io("write"))?;
+        file.seek(SeekFrom::Start(0)).map_err(io("write"))?;
+        file.write_all(ours.as_bytes()).map_err(io("write"))?;
+    }
     Ok(OwnerMark { _file: file })
 }
 

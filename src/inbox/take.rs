@@ -222,18 +222,21 @@ pub(super) fn recover(dir_path: &Path, max_bytes: u64) -> Result<(), InboxError>
     let names: Vec<OsString> =
         listed.flatten().map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned()).collect();
     for outgoing in names {
-        let Some((dev, ino, hash, name)) = parse_outgoing(&outgoing) else { continue };
+        let Some((_, ino, hash, name)) = parse_outgoing(&outgoing) else { continue };
         let here = path.join(&outgoing);
         let out = Place { dir: &taken, name: &outgoing, path: &here };
         let home_path = dir_path.join(&name);
         let home = Place { dir: &dir, name: &name, path: &home_path };
         let Ok(stat) = out.stat() else { continue };
-        let same_inode = (stat.st_dev, stat.st_ino) == (dev, ino);
+        // The device may have another number since the last boot.
+        let same_inode = stat.st_ino == ino;
         match beneath::kind(&stat) {
             FileType::RegularFile if same_inode => {
                 let opened = beneath::file(&taken, Path::new(&outgoing), Links::Refused);
                 let (mut file, _) = opened.map_err(|source| error("open", &here, source))?;
-                if hash_of(&mut file, max_bytes).is_ok_and(|now| now == hash) {
+                // After a power cut the bytes may be gone: nobody has written there since.
+                let is_rest = stat.st_size == 0;
+                if is_rest || hash_of(&mut file, max_bytes).is_ok_and(|now| now == hash) {
                     remove(out)?;
                 } else {
                     put_back(home, out)?;

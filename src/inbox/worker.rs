@@ -4,7 +4,7 @@ use super::desk::Desk;
 use super::entry::Outcome;
 use super::owner::{OwnerMark, mark_owner};
 use super::watch::{Hint, Hints, Waiter, Watch, words};
-use super::{Deliver, InboxConfig, InboxError, InboxEvent};
+use super::{Deliver, Drop, InboxConfig, InboxError, InboxEvent, folder};
 use crate::clock;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
@@ -124,6 +124,7 @@ impl Worker {
 
     fn act(&mut self, outcome: Outcome) {
         if let Some(event) = outcome.event {
+            let event = self.durable(event);
             (self.deliver)(event);
         }
         let Some(watch) = &mut self.watch else { return };
@@ -135,6 +136,15 @@ impl Worker {
         {
             self.shared.desk().not_watched(&folder, now_ms());
         }
+    }
+
+    /// A folder is accepted by its name alone: what is in it must be on disk before. A file's bytes go into the store.
+    fn durable(&self, event: InboxEvent) -> InboxEvent {
+        let InboxEvent::Dropped(Drop { name, folder: Some(folder), .. }) = &event else { return event };
+        let Err(error) = folder::sync(folder) else { return event };
+        let why = format!("it cannot be made durable: {error}; tried again");
+        self.shared.desk().put_off(name.as_ref(), now_ms());
+        InboxEvent::Waiting { name: name.clone(), why }
     }
 
     /// Sees whether the inbox is the folder that is watched, and watches it if it is not. `again`: in any case.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The version of these shapes. Both sides must have the same; the remedy for a difference is one line.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The first message each way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +82,8 @@ pub enum Query {
     },
     /// Recomputes the ledger from lease records and compares.
     MeterCheck,
+    /// What an operator must know.
+    Notices,
     /// Whether it is there.
     Ping,
 }

@@ -1,6 +1,6 @@
 //! What the scheduler answers.
 
-use super::{Diagnostic, GpuRow, Hello, JobDetail, JobRow, Snapshot, Update};
+use super::{Diagnostic, GpuRow, Hello, JobDetail, JobRow, Notice, Snapshot, Update};
 use crate::model::{Generation, JobId};
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +83,8 @@ pub enum Reply {
         /// In words.
         differences: Vec<String>,
     },
+    /// To `Query::Notices`; the worst first.
+    Notices(Vec<Notice>),
     /// To `Query::Ping` and `Subscribe`.
     Pong,
     /// The scheduler cannot answer now.

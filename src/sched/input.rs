@@ -28,6 +28,8 @@ pub enum Input {
     Readings(Vec<GpuReading>),
     /// Cores and memory of the pool.
     Host(HostReading),
+    /// Nothing can be started, because of the disk: why, in words. `None`: it can again.
+    HeldUp(Option<String>),
     /// An attempt's directory is ready, or never will be.
     Prepared {
         /// Job.
@@ -123,6 +125,13 @@ pub enum EngineReport {
         attempt: AttemptNo,
         /// What came back, or why nothing could be collected.
         result: Result<Collected, String>,
+    },
+    /// The output cannot be brought home now: the disk it goes to is full or broken. It is tried again.
+    CollectionWaits {
+        /// Lease.
+        lease: LeaseId,
+        /// Why, in words.
+        why: String,
     },
     /// The lease's supervisor is gone without having said how its run ended. What was left of its tree has been ended.
     Missing {

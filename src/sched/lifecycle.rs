@@ -55,7 +55,7 @@ pub(super) fn released(turn: &mut Turn<'_>, job: JobId, task: TaskIx, attempt: A
     }
     turn.emit(Event::AttemptReleased { job, task, attempt });
     let Some(row) = turn.world.queue.get(job) else { return };
-    if retries(row, task) {
+    if retries(turn.world, row, task) {
         let prepared = !needs_preparation(&row.spec);
         turn.emit(Event::RetryQueued { job, task, attempt: attempt.next(), prepared });
     } else {
@@ -110,13 +110,19 @@ pub(super) fn unfinished(world: &World) -> Vec<Effect> {
         }
         effects.push(Effect::WriteAnswer { job: job.id, submission: job.submission });
     }
-    // A supervisor whose devices are back may not have been told, and a receipt may not have been written.
+    // A supervisor whose devices are back may not have been told; a receipt and what belongs to it may not have been
+    // written, or not have reached the disk.
     let dismissed = world.ledger.iter().rev().take(DISMISS_AGAIN).filter(|lease| lease.returned.is_some());
     effects.extend(dismissed.map(|lease| Effect::Dismiss { lease: lease.id }));
     let done_at = |job: &Job| job.done.as_ref().map_or(i64::MIN, |(at, _)| at.wall_ms);
     let newest = world.queue.history().map(done_at).max().unwrap_or_default();
     let lately = world.queue.history().filter(|job| newest.saturating_sub(done_at(job)) <= RECEIPTS_AGAIN_MS);
-    effects.extend(lately.map(|job| Effect::WriteReceipt { job: job.id }));
+    effects.extend(lately.flat_map(|job| {
+        [
+            Effect::WriteAnswer { job: job.id, submission: job.submission },
+            Effect::WriteReceipt { job: job.id },
+        ]
+    }));
     effects
 }
 
@@ -196,8 +202,8 @@ fn job_outcome(job: &Job) -> Outcome {
 }
 
 /// Whether a task whose attempt is done is tried again. An attempt of which nothing ran, through the pool's fault, is not
-/// one that the job's own count is about.
-fn retries(job: &Job, task: TaskIx) -> bool {
+/// one that the job's own count is about; while the disk lets nothing start it is none at all.
+fn retries(world: &World, job: &Job, task: TaskIx) -> bool {
     let Some(row) = job.task(task) else { return false };
     let retry = &job.spec.request.retry;
     if job.cancel.is_some() {
@@ -205,7 +211,7 @@ fn retries(job: &Job, task: TaskIx) -> bool {
     }
     let empty = row.attempts.iter().filter(|attempt| attempt.never_ran()).count();
     if row.current().never_ran() {
-        return empty <= NEVER_RAN_MAX;
+        return empty <= NEVER_RAN_MAX || world.held_up.is_some();
     }
     if row.attempts.len() - empty > retry.times as usize {
         return false;

@@ -34,6 +34,11 @@ pub(super) fn report(turn: &mut Turn<'_>, report: EngineReport) {
         EngineReport::Collected { lease, task, attempt, result } => {
             collected(turn, lease, (task, attempt), result);
         }
+        EngineReport::CollectionWaits { lease, why } => {
+            if live_job(turn, lease, &[Cursor::Returning]).is_some() {
+                turn.world.leases.collection_waits(lease, Some(why));
+            }
+        }
         EngineReport::Missing { lease, heartbeat, at, gone, collecting, why } => {
             missing(turn, lease, Missing { heartbeat, at, gone, collecting, why });
         }
@@ -103,6 +108,12 @@ fn ended(turn: &mut Turn<'_>, lease: LeaseId, end: End) {
 
 /// Nothing ran, so there is nothing to collect.
 fn not_launched(turn: &mut Turn<'_>, lease: LeaseId, at: Now, why: String) {
+    if live_job(turn, lease, &[Cursor::Running, Cursor::Returning]).is_some() {
+        // It ran, we know; what its supervisor wrote down is gone with a power cut.
+        let why = "what its supervisor wrote down is gone".to_owned();
+        missing(turn, lease, Missing { heartbeat: None, at: None, gone: true, collecting: false, why });
+        return;
+    }
     let Some(job) = live_job(turn, lease, &[Cursor::Renting]) else { return };
     let Some((task, attempt)) = turn.world.leases.get(lease).and_then(|lease| lease.attempts.last().copied())
     else {
@@ -143,6 +154,7 @@ fn collected(
 ) {
     let Some(job) = live_job(turn, lease, &[Cursor::Returning]) else { return };
     let Some(end) = turn.world.queue.run_end(job, task, attempt) else { return };
+    turn.world.leases.collection_waits(lease, None);
     let collected = result.unwrap_or_else(|why| Collected {
         missing: turn.world.queue.required_outputs(job),
         notes: vec![format!("the output could not be collected: {why}")],

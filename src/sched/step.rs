@@ -121,6 +121,7 @@ fn take(turn: &mut Turn<'_>, input: Input) {
         Input::Devices(gpus) => devices::listed(turn, &gpus),
         Input::Readings(readings) => devices::read(turn, &readings),
         Input::Host(host) => turn.world.pool.host = Some(host),
+        Input::HeldUp(why) => turn.world.held_up = why,
         Input::Prepared { job, task, attempt, result } => {
             lifecycle::prepared(turn, job, task, attempt, result);
         }

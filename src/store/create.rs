@@ -43,8 +43,9 @@ pub(super) fn locked_file(
         if let Some(file) = open_and_lock(path, OFlags::RDWR)? {
             return Ok(Found { file, first_start: false, owner });
         }
-        if owner.is_some() {
-            return Err(StoreError::Emptied { path: path.to_owned(), marker: marker.clone() });
+        let sign = owner.as_ref().map(|_| marker.clone());
+        if let Some(sign) = sign.or_else(|| options.jobs_dir.as_deref().and_then(a_job)) {
+            return Err(StoreError::Emptied { path: path.to_owned(), sign, marker: marker.clone() });
         }
         if let Some(file) = create(path, identity)? {
             return Ok(Found { file, first_start: true, owner: None });
@@ -162,6 +163,17 @@ fn initialise(path: &Path, file: &Arc<File>, identity: &Identity) -> Result<(), 
     };
     write().map_err(tables::database(path, doing))?;
     txn.commit().map_err(database(path, doing))
+}
+
+/// A job's folder, `17-name`, if there is one.
+fn a_job(jobs_dir: &Path) -> Option<PathBuf> {
+    let is_job = |name: &std::ffi::OsStr| {
+        let name = name.as_bytes();
+        let digits = name.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        digits > 0 && name.get(digits) == Some(&b'-')
+    };
+    let mut entries = std::fs::read_dir(jobs_dir).ok()?.flatten();
+    entries.find(|entry| is_job(&entry.file_name())).map(|entry| entry.path())
 }
 
 /// The store that the marker names; `None` if there is no marker.

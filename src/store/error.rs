@@ -60,13 +60,15 @@ pub enum StoreError {
     },
     /// There is no store, but there was one.
     #[error(
-        "{path} is gone, but {marker} says that this is not the first start; restore it, or remove {marker} \
-         to begin with an empty queue"
+        "{path} is gone, but {sign} says that this is not the first start; restore it; to begin with an empty queue \
+         instead, move {marker} and the folders of earlier jobs away"
     )]
     Emptied {
         /// The store.
         path: PathBuf,
         /// What tells that it is not the first start.
+        sign: PathBuf,
+        /// The marker of the first start.
         marker: PathBuf,
     },
     /// The folders belong to a scheduler with another state.

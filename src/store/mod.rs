@@ -50,6 +50,8 @@ pub struct StoreOptions {
     /// A file beside the inbox, written at the first start: it names the store that owns the folders, and tells a first
     /// start from one whose state was lost.
     pub first_start_marker: PathBuf,
+    /// The folder of what people are shown of each job: where there is any, it is no first start either.
+    pub jobs_dir: Option<PathBuf>,
     /// Memory that redb may use for caching.
     pub cache_bytes: usize,
     /// The newest jobs that are done and loaded at start.
@@ -63,7 +65,14 @@ pub struct StoreOptions {
 impl StoreOptions {
     /// The sizes a scheduler uses.
     pub const fn new(first_start_marker: PathBuf) -> Self {
-        Self { first_start_marker, cache_bytes: 4 << 20, done_jobs: 500, drops: 20_000, lease_days: 8 }
+        Self {
+            first_start_marker,
+            jobs_dir: None,
+            cache_bytes: 4 << 20,
+            done_jobs: 500,
+            drops: 20_000,
+            lease_days: 8,
+        }
     }
 }
 

@@ -15,7 +15,10 @@ pub const DISK_FULL: i32 = 75;
 /// A manifest of a hundred thousand files is a fifth of this; work may have put anything in its place.
 pub const MOST_BYTES: u64 = 256 << 20;
 
-const AGAIN: Span = Span::secs(10);
+/// The first wait before it is tried again; doubled up to [`AGAIN_MAX`].
+const AGAIN: Span = Span::secs(1);
+/// The longest such wait.
+const AGAIN_MAX: Span = Span::secs(10);
 const NICE: i32 = 10;
 
 /// What is to be collected and by whom: kept beside the journal, so that it can be done when the supervisor is gone.
@@ -88,6 +91,7 @@ pub(super) struct Collection {
     words: PathBuf,
     pid: Option<i32>,
     again_at: Option<Span>,
+    wait: Span,
 }
 
 impl Collection {
@@ -99,6 +103,7 @@ impl Collection {
             words: spec.run_dir.join("collect.err"),
             pid: None,
             again_at: None,
+            wait: AGAIN,
         };
         collection.spawn()?;
         Ok(collection)
@@ -107,6 +112,11 @@ impl Collection {
     /// When to come back.
     pub(super) const fn wake_at(&self) -> Option<Span> {
         self.again_at
+    }
+
+    /// Why it is to be tried again, if it is.
+    pub(super) fn why_again(&self) -> Option<String> {
+        self.again_at.map(|_| again_words(&self.words))
     }
 
     /// A child has ended. `Some` when the collection is over.
@@ -118,7 +128,8 @@ impl Collection {
         match reaped.status.exit_status() {
             Some(0) => Some(Ok(())),
             Some(DISK_FULL) => {
-                self.again_at = Some(Span(now.0 + AGAIN.0));
+                self.again_at = Some(Span(now.0 + self.wait.0));
+                self.wait = Span((self.wait.0 * 2).min(AGAIN_MAX.0));
                 None
             }
             code => Some(Err(failure(code, &self.words))),
@@ -163,6 +174,14 @@ impl Place {
         std::fs::write(manifest_path(&self.run_dir, self.task, self.attempt), bytes)
             .map_err(|error| format!("the manifest could not be written: {error}"))
     }
+}
+
+/// Why a collector wants to be tried again, in words. A full disk may not even have taken those.
+pub fn again_words(words: &Path) -> String {
+    let text = std::fs::read_to_string(words).unwrap_or_default();
+    let last = text.lines().rfind(|line| !line.trim().is_empty()).map(crate::model::clean_line);
+    let last = last.map(|line| line.trim_start_matches("overnight collect: ").to_owned());
+    last.unwrap_or_else(|| "the disk takes nothing".to_owned())
 }
 
 /// Why a collector failed, in words: the last of its own, if it had any.

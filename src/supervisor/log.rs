@@ -30,6 +30,8 @@ pub(super) struct Log {
     /// Bytes that could not be written since the last one that could, and why.
     lost: u64,
     why: String,
+    /// Bytes that could not be written in all.
+    lost_in_all: u64,
     /// The file system makes no holes: what is beyond the bound is dropped.
     solid: bool,
 }
@@ -48,7 +50,17 @@ impl Log {
         let len = file.metadata()?.len();
         let bound = bound.0.max(16 * BLOCK);
         let head = (bound / 2).next_multiple_of(BLOCK);
-        Ok(Self { file, bound, head, tail: head, len, lost: 0, why: String::new(), solid: false })
+        Ok(Self {
+            file,
+            bound,
+            head,
+            tail: head,
+            len,
+            lost: 0,
+            why: String::new(),
+            lost_in_all: 0,
+            solid: false,
+        })
     }
 
     /// Takes what the work printed. Never fails: what does not reach the disk is counted.
@@ -59,6 +71,7 @@ impl Log {
         }
         if self.lost > 0 && !self.mark_gap() {
             self.lost += bytes.len() as u64;
+            self.lost_in_all += bytes.len() as u64;
             return;
         }
         self.put(bytes);
@@ -71,7 +84,9 @@ impl Log {
     pub(super) fn finish(&mut self) {
         if self.lost > 0 {
             self.solid = false;
-            self.mark_gap();
+            if !self.mark_gap() {
+                self.mark_over();
+            }
         }
         if self.tail == self.head {
             return;
@@ -102,6 +117,30 @@ impl Log {
         buffer
     }
 
+    /// For the receipt: that something is missing.
+    pub(super) fn note(&self) -> Option<String> {
+        (self.lost_in_all > 0)
+            .then(|| format!("{} of the log are lost: {}", Bytes(self.lost_in_all), self.why))
+    }
+
+    /// Marks the gap at the end over the last bytes that are there: a disk that takes no more bytes takes others in
+    /// their place.
+    fn mark_over(&mut self) {
+        let room = self.gap_mark().len() as u64;
+        if let Some(from) = self.len.checked_sub(room).filter(|from| *from >= self.tail) {
+            self.lost += room;
+            let mark = self.gap_mark();
+            // One digit more may not fit any more.
+            let end = mark.len().min(room as usize);
+            let _ = self.file.write_all_at(&mark[..end], from);
+        }
+    }
+
+    fn gap_mark(&self) -> Vec<u8> {
+        format!("\n--- overnight: {} of the log are lost here: {} ---\n", Bytes(self.lost), self.why)
+            .into_bytes()
+    }
+
     fn put(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             match self.file.write_at(bytes, self.len) {
@@ -118,15 +157,15 @@ impl Log {
 
     fn lose(&mut self, count: usize, why: &str) {
         self.lost += count as u64;
+        self.lost_in_all += count as u64;
         if self.why != why {
             why.clone_into(&mut self.why);
         }
     }
 
     fn mark_gap(&mut self) -> bool {
-        let mark =
-            format!("\n--- overnight: {} of the log are lost here: {} ---\n", Bytes(self.lost), self.why);
-        let written = self.file.write_all_at(mark.as_bytes(), self.len).is_ok();
+        let mark = self.gap_mark();
+        let written = self.file.write_all_at(&mark, self.len).is_ok();
         if written {
             self.len += mark.len() as u64;
             self.lost = 0;

@@ -65,6 +65,11 @@ pub enum News {
     Record(Record),
     /// A sign of life.
     Heartbeat(Heartbeat),
+    /// The output cannot be brought home now: the disk it goes to is full or broken. It is tried again.
+    CollectionWaits {
+        /// Why, in words.
+        why: String,
+    },
     /// To a ping.
     Pong,
 }

@@ -196,6 +196,7 @@ impl Running {
         self.pipe = None;
         let end = self.end();
         self.notes.extend(hints::hints(&end, &self.log_end(&end)));
+        self.notes.extend(self.log.note());
         Ended {
             task: id.0,
             attempt: id.1,

@@ -184,8 +184,12 @@ impl Supervisor {
             match self.attempt.as_mut().map(|attempt| &mut attempt.phase) {
                 Some(Phase::Running(running)) => running.reaped(reaped),
                 Some(Phase::Collecting(collection)) => {
-                    if let Some(result) = collection.reaped(reaped, now) {
+                    let result = collection.reaped(reaped, now);
+                    let waits = collection.why_again();
+                    if let Some(result) = result {
                         self.collected(result.err());
+                    } else if let Some(why) = waits {
+                        self.control.tell(&News::CollectionWaits { why });
                     }
                 }
                 Some(Phase::Home) | None => {}

@@ -112,6 +112,7 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
         | Reply::Gpus(_)
         | Reply::Meter(_)
         | Reply::MeterChecked { .. }
+        | Reply::Notices(_)
         | Reply::Pong => {}
     }
 }

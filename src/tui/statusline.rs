@@ -12,13 +12,15 @@ use ratatui::layout::Rect;
 
 /// What the message row says: text, role, and what can be done about it.
 ///
-/// The worst first: what failed, the lost scheduler, a cancel that can still be undone, news, what an operator must know.
+/// The worst first: what failed, the lost scheduler, a cancel that can still be undone, what an operator must do something
+/// about, news, what else an operator must know.
 fn message(v: &View<'_>) -> Option<(String, Role, &'static str)> {
     let said = v.ui.message.as_ref();
     said.filter(|message| message.level > Level::Info)
         .map(told)
         .or_else(|| lost(v))
         .or_else(|| closing(v))
+        .or_else(|| notice(v).filter(|(_, role, _)| *role == Role::ToastError))
         .or_else(|| said.map(told))
         .or_else(|| notice(v))
 }

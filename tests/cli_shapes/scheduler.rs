@@ -5,8 +5,8 @@ use super::fixtures::{NOW, gpus, row};
 use overnight::config::Paths;
 use overnight::model::{Cursor, JobId, Revision};
 use overnight::protocol::{
-    ClientMessage, Hello, JobRow, MeterSummary, PROTOCOL, Reply, Request, SchedulerInfo, ServerMessage,
-    Snapshot, Update,
+    ClientMessage, Hello, JobRow, MeterSummary, PROTOCOL, Query, Reply, Request, SchedulerInfo,
+    ServerMessage, Snapshot, Update,
 };
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
@@ -36,6 +36,9 @@ pub(crate) fn answer<I: IntoIterator<Item = ServerMessage>>(
                         let hello = Hello { protocol: PROTOCOL, version: "test".into(), pid: 1 };
                         send(&ServerMessage::Hello(hello));
                     }
+                    ClientMessage::Request(Request::Query(Query::Notices)) => {
+                        send(&ServerMessage::Reply(Reply::Notices(Vec::new())));
+                    }
                     ClientMessage::Request(request) => {
                         // One by one: a message may be one that the test holds back for a while.
                         answer(&request).into_iter().for_each(|message| send(&message));
@@ -43,10 +46,7 @@ pub(crate) fn answer<I: IntoIterator<Item = ServerMessage>>(
                     }
                 }
                 // `watch` has no end of its own.
-                if matches!(
-                    requests.last(),
-                    Some(Request::Query(overnight::protocol::Query::Snapshot { .. }))
-                ) {
+                if matches!(requests.last(), Some(Request::Query(Query::Snapshot { .. }))) {
                     break;
                 }
             }

@@ -191,6 +191,7 @@ impl Disk {
     /// The world of a scheduler that starts on this disk.
     pub fn restore(&self) -> World {
         World::restore(Remembered {
+            boot: None,
             jobs: self.jobs.values().cloned().collect(),
             leases: self.leases.values().cloned().collect(),
             devices: self.devices.clone().into_iter().collect(),

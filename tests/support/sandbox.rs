@@ -19,7 +19,8 @@ pub(crate) fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(patience(), look).unwrap_or_else(|| panic!("there was never {what}"))
 }
 
-fn within<T>(span: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+/// Looks until `look` finds something, for so long at most.
+pub(crate) fn within<T>(span: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let started = clock::monotonic();
     loop {
         if let Some(found) = look() {
@@ -64,6 +65,8 @@ pub(crate) struct Sandbox {
     /// More words for `serve`.
     serve_with: Vec<String>,
     environment: Vec<(String, PathBuf)>,
+    /// What the scheduler is started by: namespaces, for instance.
+    wrapper: Vec<String>,
     scheduler: Option<Child>,
 }
 
@@ -79,7 +82,14 @@ impl Sandbox {
         for folder in ["home", "gates", "staging"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        Self { dir, gpus: gpus.to_owned(), serve_with: Vec::new(), environment, scheduler: None }
+        Self {
+            dir,
+            gpus: gpus.to_owned(),
+            serve_with: Vec::new(),
+            environment,
+            wrapper: Vec::new(),
+            scheduler: None,
+        }
     }
 
     /// Gives `serve` more words from now on.
@@ -93,6 +103,20 @@ impl Sandbox {
         let mut sandbox = Self::new(gpus);
         sandbox.serve();
         sandbox
+    }
+
+    /// An empty one whose root is on a disk that is mounted elsewhere.
+    #[allow(dead_code, reason = "some suites do")]
+    pub(crate) fn on(root: &Path, gpus: &str) -> Self {
+        let sandbox = Self::new(gpus);
+        std::os::unix::fs::symlink(root, sandbox.root()).unwrap();
+        sandbox
+    }
+
+    /// From now on the scheduler is started by this command; the program and its arguments follow.
+    #[allow(dead_code, reason = "some suites do")]
+    pub(crate) fn wrap(&mut self, wrapper: Vec<String>) {
+        self.wrapper = wrapper;
     }
 
     /// The folder of all of it.
@@ -172,8 +196,11 @@ impl Sandbox {
         });
     }
 
-    fn spawn_scheduler(&mut self) {
-        self.spawn_under(&[]);
+    /// Starts the scheduler and does not wait for it.
+    #[allow(dead_code, reason = "some suites do")]
+    pub(crate) fn spawn_scheduler(&mut self) {
+        let wrapper = self.wrapper.clone();
+        self.spawn_under(&wrapper.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
     /// Starts the scheduler, under another program if one is named, and does not wait for its answer.
@@ -213,7 +240,9 @@ impl Sandbox {
         ended
     }
 
-    fn answers(&self) -> bool {
+    /// Whether a scheduler listens.
+    #[allow(dead_code, reason = "some suites do")]
+    pub(crate) fn answers(&self) -> bool {
         UnixStream::connect(self.root().join(".state/overnight.sock")).is_ok()
     }
 
@@ -233,6 +262,12 @@ impl Sandbox {
         let mut child = self.scheduler.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Waits for the end of a scheduler that was told to stop.
+    #[allow(dead_code, reason = "some suites do")]
+    pub(crate) fn wait_for_scheduler(&mut self) {
+        self.scheduler.take().unwrap().wait().unwrap();
     }
 
     /// Drops a job file by a rename, whole.

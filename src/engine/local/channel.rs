@@ -237,6 +237,9 @@ impl Line {
                 Some(News::Heartbeat(heartbeat)) => {
                     report(EngineReport::Heartbeat { lease: *lease, at: heartbeat.at });
                 }
+                Some(News::CollectionWaits { why }) => {
+                    report(EngineReport::CollectionWaits { lease: *lease, why });
+                }
                 // A supervisor of something else: whoever put it there, it is not listened to.
                 Some(News::Hello { token: other, .. }) if other != *token => self.open = false,
                 Some(News::Hello { .. } | News::Pong) | None => {}

@@ -85,6 +85,12 @@ pub(super) fn end_all(targets: Vec<Target>, mut done: impl FnMut(usize, Left)) {
     }
 }
 
+/// Whether any process carries the token.
+pub(super) fn lives(token: &Token) -> bool {
+    let target = Target { token: token.clone(), main: None, same_boot: true };
+    !Scan::take().members(&target).is_empty()
+}
+
 /// Ends a collector whose supervisor is gone: it is in that supervisor's session.
 pub(super) fn end_collector(state: &JournalState) {
     let Some(intent) = state.intent().filter(|intent| intent.at.boot == clock::boot_id()) else { return };

@@ -19,6 +19,7 @@ use crate::config::Paths;
 use crate::model::{Bytes, LeaseId, Token};
 use crate::sched::{EngineReport, Launch, StopKind};
 use crate::supervisor::message::{self, Order, Stopping};
+use crate::supervisor::record::JournalError;
 use crate::supervisor::{SOCKET, process, record};
 use channel::{Channel, Channels};
 use park::{Idle, Park};
@@ -163,6 +164,12 @@ impl Engine for LocalEngine {
     }
 
     fn survey(&mut self, leases: &[(LeaseId, Token)]) -> Result<(), EngineError> {
+        for (lease, _) in leases {
+            let journal = self.config.paths.run(*lease).join(record::NAME);
+            if let Err(JournalError::Newer { path, version }) = record::read(&journal) {
+                return Err(EngineError::Newer { path, version });
+            }
+        }
         for (lease, _) in leases {
             self.ports.take(*lease, self.uid);
         }

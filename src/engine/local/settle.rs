@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 const CONNECT_TRIES: u32 = 50;
 const CONNECT_AGAIN_MS: u32 = 20;
 /// A full disk is tried again after this many seconds, one at a time.
-const AGAIN_S: u32 = 10;
+const AGAIN_S: u32 = 5;
+/// A journal that the disk does not give back is read again after this long.
+const READ_AGAIN_MS: u32 = 1000;
 
 /// A lease without a channel.
 #[derive(Debug)]
@@ -35,9 +37,11 @@ pub(super) struct Lost {
 pub(super) fn settle(lost: Vec<Lost>, report: &Report, channels: &Channels) {
     let mut trees = Vec::new();
     let mut outputs = Vec::new();
+    let mut later = Vec::new();
     for lease in lost {
         match look(&lease, channels) {
             Found::Lives => {}
+            Found::Later => later.push(lease),
             Found::NeverRan(why) => {
                 report(EngineReport::NotLaunched { lease: lease.lease, at: clock::now(), why });
             }
@@ -77,6 +81,10 @@ pub(super) fn settle(lost: Vec<Lost>, report: &Report, channels: &Channels) {
     for (lease, state) in outputs {
         collect(&lease, &state, report, channels);
     }
+    if !later.is_empty() && !channels.is_closing() {
+        pause_ms(READ_AGAIN_MS);
+        settle(later, report, channels);
+    }
 }
 
 enum Found {
@@ -84,6 +92,8 @@ enum Found {
     Lives,
     /// Nothing ran and nothing will.
     NeverRan(String),
+    /// The disk does not give its journal back now, and its processes live: nothing is done to them.
+    Later,
     /// Nobody knows.
     Unreadable(String),
     Journal(Box<JournalState>),
@@ -104,6 +114,7 @@ fn look(lost: &Lost, channels: &Channels) -> Found {
                     Err(error) => return Found::Unreadable(format!("{}: {error}", lost.run_dir.display())),
                 }
             }
+            Err(JournalError::Io { .. }) if leftover::lives(&lost.token) => return Found::Later,
             Err(error) => return Found::Unreadable(error.to_string()),
         }
     }
@@ -161,11 +172,18 @@ fn collect(lost: &Lost, state: &JournalState, report: &Report, channels: &Channe
     });
     let result = match (started, read_order(&lost.run_dir, task, attempt)) {
         (None, _) => Ok(Collected::default()),
-        (Some(_), Err(why)) => Err(why),
+        (Some(_), Err(why)) => {
+            // A full disk did not take the order; the scheduler knows what was declared.
+            return report(translate::not_read(lost.lease, why));
+        }
         (Some(started), Ok(mut order)) => {
             let gone = RunEnd::Lost { why: String::new() };
             order.complete(started, state.ended().map_or(&gone, |ended| &ended.end));
-            run_collector(&order, &lost.run_dir, (task, attempt), channels)
+            let waits = |why| report(EngineReport::CollectionWaits { lease: lost.lease, why });
+            match run_collector(&order, &lost.run_dir, (task, attempt), (channels, &waits)) {
+                Some(result) => result,
+                None => return,
+            }
         }
     };
     report(EngineReport::Collected { lease: lost.lease, task, attempt, result });
@@ -179,30 +197,31 @@ fn read_order(run_dir: &Path, task: TaskIx, attempt: AttemptNo) -> Result<Collec
     serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Until it is done; `None` if the engine closes first, and the next one does it.
 fn run_collector(
     order: &CollectOrder,
     run_dir: &Path,
     (task, attempt): (TaskIx, AttemptNo),
-    channels: &Channels,
-) -> Result<Collected, String> {
+    (channels, waits): (&Channels, &dyn Fn(String)),
+) -> Option<Result<Collected, String>> {
     let words = run_dir.join("collect.err");
     let manifest = collection::manifest_path(run_dir, task, attempt);
     loop {
-        let status = order
-            .spawn(&manifest, &words)
-            .and_then(|mut child| child.wait())
-            .map_err(|error| format!("the collector could not be started: {error}"))?;
+        let ended = order.spawn(&manifest, &words).and_then(|mut child| child.wait());
+        let status = match ended {
+            Ok(status) => status,
+            Err(error) => return Some(Err(format!("the collector could not be started: {error}"))),
+        };
         match status.code() {
-            Some(0) => return translate::manifest(run_dir, task, attempt),
-            Some(DISK_FULL) => {
-                for _ in 0..AGAIN_S {
-                    if channels.is_closing() {
-                        return Err("the disk is full".to_owned());
-                    }
-                    pause_ms(1000);
-                }
+            Some(0) => return Some(translate::manifest(run_dir, task, attempt)),
+            Some(DISK_FULL) => waits(collection::again_words(&words)),
+            code => return Some(Err(collection::failure(code, &words))),
+        }
+        for _ in 0..AGAIN_S {
+            if channels.is_closing() {
+                return None;
             }
-            code => return Err(collection::failure(code, &words)),
+            pause_ms(1000);
         }
     }
 }

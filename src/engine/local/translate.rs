@@ -17,7 +17,14 @@ pub(super) fn report(lease: LeaseId, run_dir: &Path, record: &Record) -> Option<
             Some(EngineReport::Ended { lease, task, attempt, at, end, by, peak_memory, suspended_ms, notes })
         }
         Record::Collected { task, attempt, failure, .. } => {
-            let result = failure.clone().map_or_else(|| manifest(run_dir, *task, *attempt), Err);
+            let result = match failure {
+                Some(why) => Err(why.clone()),
+                None => match manifest(run_dir, *task, *attempt) {
+                    Ok(collected) => Ok(collected),
+                    // What was found cannot be read, so it is looked for again: it is all still there.
+                    Err(why) => return Some(not_read(lease, why)),
+                },
+            };
             Some(EngineReport::Collected { lease, task: *task, attempt: *attempt, result })
         }
         Record::NotLaunched { why, at } => {
@@ -30,6 +37,11 @@ pub(super) fn report(lease: LeaseId, run_dir: &Path, record: &Record) -> Option<
         }),
         Record::Intent(_) | Record::Told { .. } | Record::Returned { .. } | Record::Unknown => None,
     }
+}
+
+/// The scheduler collects what its supervisor's collector has found and nobody can read.
+pub(super) const fn not_read(lease: LeaseId, why: String) -> EngineReport {
+    EngineReport::Missing { lease, heartbeat: None, at: None, gone: true, collecting: false, why }
 }
 
 /// What the collector found.

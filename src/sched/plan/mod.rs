@@ -82,7 +82,7 @@ pub(super) enum Verdict {
 pub fn plan(world: &World, now: &Now) -> Plan {
     let mut plan = Plan { wake_at: world.queue.next_moment(now), ..Plan::default() };
     let least_gpus = world.queue.least_gpus();
-    if world.queue.waiting() == 0 || hopeless(world, least_gpus) {
+    if world.queue.waiting() == 0 || world.held_up.is_some() || hopeless(world, least_gpus) {
         return plan;
     }
     let mut walk = Walk::new(world, now);
@@ -249,7 +249,10 @@ pub(super) fn gate(world: &World, job: &Job, now: &Now) -> Option<Reason> {
         }
     }
     let last = task.attempts.iter().rev().nth(1).and_then(|last| world.lease(last.state.lease()?));
-    last.is_some_and(|lease| is_alive(world, lease, now)).then_some(Reason::LastAttemptAlive)
+    if last.is_some_and(|lease| is_alive(world, lease, now)) {
+        return Some(Reason::LastAttemptAlive);
+    }
+    world.held_up.clone().map(|why| Reason::HeldUp { why })
 }
 
 /// The job or the name that a job waits for. One that is no longer in memory is done.

@@ -43,6 +43,11 @@ pub enum Reason {
     },
     /// A process of its last attempt has not been proven gone.
     LastAttemptAlive,
+    /// Nothing can be started, because of the disk.
+    HeldUp {
+        /// Why.
+        why: String,
+    },
     /// A free device is being read.
     Checking {
         /// Indices.
@@ -96,6 +101,7 @@ impl Reason {
             Self::NoSuchJob { name } => format!("for a job named {name}; none yet"),
             Self::StartAfter { at_ms } => format!("not before {}", clock(*at_ms)),
             Self::RetryAt { at_ms } => format!("again at {}", clock(*at_ms)),
+            Self::HeldUp { why } => why.clone(),
             Self::LastAttemptAlive => "its last attempt is not proven gone".to_owned(),
             Self::Checking { gpus } => {
                 let list: Vec<String> = gpus.iter().map(u32::to_string).collect();

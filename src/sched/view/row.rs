@@ -44,6 +44,10 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     let state = job.state();
     let reason = outlook.reasons.get(&job.id);
     let (place, why) = place_and_why(world, state, reason, frame, &indices);
+    let why = why.map(|why| match collection_waits(world, job, state) {
+        Some(waits) => format!("{why}: {}; tried again", clean_line(waits)),
+        None => why,
+    });
     let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
     let (directory, log) = if frame.brief {
         Default::default()
@@ -139,6 +143,12 @@ fn place_and_why(
         Cursor::Releasing => (None, Some("releasing".to_owned())),
         Cursor::Done => (None, None),
     }
+}
+
+/// Why its output is not home yet, where the disk is in the way.
+fn collection_waits<'w>(world: &'w World, job: &Job, state: Cursor) -> Option<&'w str> {
+    let mut leases = job.tasks.iter().filter(|_| state == Cursor::Returning);
+    world.leases.why_collection_waits(leases.find_map(|task| task.current().state.lease())?)
 }
 
 /// Whether a job misses its deadline: it has, or it will as things are; one that no forecast reaches if its limit says so.

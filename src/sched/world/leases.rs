@@ -12,6 +12,8 @@ pub struct Leases {
     draining_since: BTreeMap<LeaseId, Now>,
     /// Leases that ended [`EndedBy::AfterKill`] and whose last process was seen to be gone later. Not durable.
     proven: BTreeSet<LeaseId>,
+    /// Why the output of a lease is not home yet, where the disk is in the way. Not durable.
+    waiting: BTreeMap<LeaseId, String>,
 }
 
 /// How a lease ended.
@@ -56,6 +58,19 @@ impl Leases {
     /// Notes that the last process of a lease is gone after all.
     pub(in crate::sched) fn prove(&mut self, id: LeaseId) {
         self.proven.insert(id);
+    }
+
+    /// Notes why the output of a lease is not home yet; `None`: nothing is in the way any more.
+    pub(in crate::sched) fn collection_waits(&mut self, id: LeaseId, why: Option<String>) {
+        match why {
+            Some(why) => drop(self.waiting.insert(id, why)),
+            None => drop(self.waiting.remove(&id)),
+        }
+    }
+
+    /// Why the output of a lease is not home yet, where the disk is in the way.
+    pub fn why_collection_waits(&self, id: LeaseId) -> Option<&str> {
+        self.waiting.get(&id).map(String::as_str)
     }
 
     /// Whether a process of an ended lease may still live: a kill was not answered in this boot, and nobody has seen the

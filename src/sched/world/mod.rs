@@ -15,11 +15,12 @@ pub use people::People;
 pub use pool::{DRAIN_MAX, Device, Drained, Pool};
 pub use queue::Queue;
 
+use super::step::needs_directory;
 use crate::model::{
-    DeviceState, DropIdent, Event, EventRecord, Job, JobId, Lease, LeaseId, Now, Returned, Revision,
-    SubmissionId, TransitionError, Uuid,
+    AttemptState, BootId, DeviceState, DropIdent, Event, EventRecord, Job, JobId, Lease, LeaseId, Now,
+    Returned, Revision, SubmissionId, TransitionError, Uuid,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// Everything the scheduler knows.
@@ -41,6 +42,8 @@ pub struct World {
     pub touched: Touched,
     /// A bug was found in the core: nothing is granted any more. Not durable.
     pub broken: bool,
+    /// Nothing can be started, because of the disk: why, in words. Not durable.
+    pub held_up: Option<String>,
 }
 
 /// Numbers given out so far; none is ever used again.
@@ -59,8 +62,10 @@ pub struct Counters {
 }
 
 /// The rows that changed since they were last taken.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Touched {
+    /// Jobs as they were before: what may be shown of them while the change is not durable. `None`: not there yet.
+    pub before: BTreeMap<JobId, Option<Box<Job>>>,
     /// Jobs.
     pub jobs: BTreeSet<JobId>,
     /// Leases.
@@ -82,6 +87,8 @@ pub struct Remembered {
     pub drops: Vec<DropIdent>,
     /// Numbers given out.
     pub counters: Counters,
+    /// The boot in which this is read, where the files of an earlier one may not have reached the disk.
+    pub boot: Option<BootId>,
 }
 
 /// An event that does not fit: a bug in the core, or a damaged record. Never the outside world's fault.
@@ -151,7 +158,10 @@ impl World {
         }
         let mut jobs = remembered.jobs;
         jobs.sort_by_key(|job| job.done.as_ref().map(|(at, _)| at.wall_ms));
-        for job in jobs {
+        for mut job in jobs {
+            if let Some(boot) = remembered.boot {
+                distrust_prepared(&mut job, boot);
+            }
             world.people.restore(&job);
             world.queue.restore(job);
         }
@@ -179,6 +189,7 @@ impl World {
             }
             Event::JobAccepted { job, .. } => {
                 unused("job", job.0, self.counters.job.0)?;
+                self.keep(*job);
                 self.queue.apply(&record.event, at)?;
                 self.counters.job = *job;
                 self.touched.jobs.insert(*job);
@@ -205,6 +216,7 @@ impl World {
             | Event::PositionChanged { job, .. }
             | Event::JobPaused { job, .. }
             | Event::JobResumed { job }) => {
+                self.keep(*job);
                 self.queue.apply(event, at)?;
                 if let Event::AttemptEnded { ended, end, .. } = event
                     && let Some(row) = self.queue.get(*job)
@@ -226,6 +238,7 @@ impl World {
                 return Err(ApplyError::Held { uuid: device.uuid.clone(), by: holder });
             }
         }
+        self.keep(*job);
         self.queue.apply(event, at)?;
         let row = self.queue.get(*job).ok_or(ApplyError::NoJob(*job))?;
         let granted = Lease {
@@ -271,6 +284,12 @@ impl World {
         Ok(())
     }
 
+    /// Keeps a job as it is, before the first change since the rows were last taken.
+    fn keep(&mut self, job: JobId) {
+        let queue = &self.queue;
+        self.touched.before.entry(job).or_insert_with(|| queue.get(job).cloned().map(Box::new));
+    }
+
     fn touch(&mut self, lease: &Lease) {
         self.touched.devices.extend(lease.held.devices.iter().map(|device| device.uuid.clone()));
         self.touched.jobs.insert(lease.job);
@@ -300,6 +319,20 @@ impl World {
     /// Checks that every index says what the rows say, by making them anew: too slow for every step.
     pub fn check_indexes(&self) -> Result<(), String> {
         self.queue.check_indexes()
+    }
+}
+
+/// A directory that was made ready in an earlier boot is made again: a power cut may have left empty files in it.
+fn distrust_prepared(job: &mut Job, boot: BootId) {
+    if !needs_directory(job) {
+        return;
+    }
+    for task in &mut job.tasks {
+        if let Some(AttemptState::Queued { since, prepared }) =
+            task.attempts.last_mut().map(|attempt| &mut attempt.state)
+        {
+            *prepared &= since.boot == boot;
+        }
     }
 }
 

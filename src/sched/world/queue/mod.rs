@@ -135,13 +135,15 @@ impl Queue {
         self.ix.dependents.get(&job).into_iter().flatten().copied().collect()
     }
 
-    /// Whether this very drop was accepted before.
+    /// Whether this very drop was accepted before. Its device counts only while the machine is up: the next boot may
+    /// number devices differently.
     pub fn has_drop(&self, ident: &DropIdent) -> bool {
-        self.drops.contains(ident)
+        self.drops.contains(&DropIdent { dev: 0, ..ident.clone() })
     }
 
     /// Remembers a drop; forgets the oldest beyond a bound.
     pub(super) fn remember_drop(&mut self, ident: DropIdent) {
+        let ident = DropIdent { dev: 0, ..ident };
         if self.drops.insert(ident.clone()) {
             self.drop_order.push_back(ident);
         }
