@@ -5,6 +5,7 @@
 
 mod act;
 mod args;
+mod doctor;
 mod drop_file;
 mod escapes;
 pub mod exit;
@@ -15,6 +16,7 @@ mod log;
 mod ls;
 mod meter;
 mod output;
+mod service;
 mod session;
 mod shell;
 mod show;
@@ -156,6 +158,8 @@ fn dispatch(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliErro
         Verb::Open { gpus } => act::open(&gpus.gpus, setup, io),
         Verb::Clear { gpus } => act::clear(&gpus.gpus, setup, io),
         Verb::Stop => act::stop(setup, io),
+        Verb::Service(args) => service::service(args, setup, io),
+        Verb::Doctor { json } => doctor::doctor(*json, setup, io),
         Verb::Completions { shell } => shell::completions(*shell, io),
         Verb::Man { verb } => shell::man(verb.as_deref(), io),
         Verb::Serve(_) | Verb::Demo(_) | Verb::Supervise(_) | Verb::Collect(_) | Verb::GpuIndices(_) => {

@@ -177,7 +177,7 @@ fn a_job(jobs_dir: &Path) -> Option<PathBuf> {
 }
 
 /// The store that the marker names; `None` if there is no marker.
-fn read_marker(marker: &Path) -> Result<Option<PathBuf>, StoreError> {
+pub(super) fn read_marker(marker: &Path) -> Result<Option<PathBuf>, StoreError> {
     match std::fs::read(marker) {
         Ok(bytes) => {
             let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -189,7 +189,7 @@ fn read_marker(marker: &Path) -> Result<Option<PathBuf>, StoreError> {
 }
 
 /// Whether the marker's store is there and is not ours. A store that moved together with its folders is ours.
-fn is_another(owner: &Path, path: &Path) -> bool {
+pub(super) fn is_another(owner: &Path, path: &Path) -> bool {
     let Ok(theirs) = std::fs::metadata(owner) else { return false };
     std::fs::metadata(path).map_or(true, |ours| (ours.dev(), ours.ino()) != (theirs.dev(), theirs.ino()))
 }
