@@ -123,12 +123,10 @@ impl Store {
                 .map(|(key, value)| (key.value(), serde_json::from_slice(value.value()).unwrap()))
                 .collect();
             for (key, value) in all {
-                match change(key, value) {
-                    Some(value) => {
-                        drop(rows.insert(key, serde_json::to_vec(&value).unwrap().as_slice()).unwrap())
-                    }
-                    None => drop(rows.remove(key).unwrap()),
-                }
+                let _ = match change(key, value) {
+                    Some(value) => rows.insert(key, serde_json::to_vec(&value).unwrap().as_slice()).unwrap(),
+                    None => rows.remove(key).unwrap(),
+                };
             }
         }
         txn.commit().unwrap();
@@ -420,7 +418,7 @@ fn a_journal_that_says_something_else_is_found() {
     };
     assert_eq!(with(&|_| {}), Findings::default());
     bites(
-        &with(&|journal| journal.parts[0].ended.as_mut().unwrap().end = json!({"exited": {"code": 1}})),
+        &with(&|journal| journal.parts[0].ended.as_mut().unwrap().how = json!({"exited": {"code": 1}})),
         "I9",
     );
     bites(&with(&|journal| journal.parts[0].started.as_mut().unwrap().boottime_ms += 1), "I9");

@@ -18,6 +18,7 @@ mod support;
 use faults::{Fault, PutRight};
 use jobs::{Asked, Kind};
 use overnight::clock;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -307,7 +308,7 @@ impl Soak {
         self.sick.clear();
         self.write_control();
         let began = now();
-        let mut last = String::new();
+        let mut last: Vec<String> = Vec::new();
         while now() < began + 120_000 && self.wrong.is_empty() {
             std::thread::park_timeout(Duration::from_millis(200));
             self.tend();
@@ -316,11 +317,9 @@ impl Soak {
             }
             let list = self.sandbox.run(&["ls", "--json"]).json();
             let open = list["jobs"].as_array().unwrap();
-            last = open
-                .iter()
-                .map(|job| format!("{} is {}: {}\n", job["name"], job["state"], job["why"]))
-                .collect();
-            let waits = |job: &serde_json::Value| {
+            let line = |job: &Value| format!("{} is {}: {}", job["name"], job["state"], job["why"]);
+            last = open.iter().map(line).collect();
+            let waits = |job: &Value| {
                 let asked = job["name"].as_str().and_then(|name| self.asked.get(name));
                 job["state"] == "queued" && asked.is_some_and(|asked| asked.after.is_some())
             };
@@ -345,7 +344,10 @@ impl Soak {
         }
         if self.wrong.is_empty() {
             let said = self.said();
-            self.wrong.push(format!("not all is done two minutes after all was healed:\n{last}{said}"));
+            self.wrong.push(format!(
+                "not all is done two minutes after all was healed:\n{}\n{said}",
+                last.join("\n")
+            ));
         }
     }
 

@@ -191,7 +191,7 @@ impl Soak {
         let bytes: Vec<u8> = match self.dice.below(4) {
             0 => (0..4_096).map(|_| self.dice.below(256) as u8).collect(),
             1 => b"{\"request\":{\"command\":{\"submit\":{\"fi".to_vec(),
-            2 => [b'['; 100_000].to_vec(),
+            2 => vec![b'['; 100_000],
             _ => Vec::new(),
         };
         let _ = stream.write(&bytes);

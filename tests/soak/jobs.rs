@@ -1,6 +1,7 @@
 //! Random lives of jobs.
 
 use super::Dice;
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// What a job does.
@@ -58,8 +59,8 @@ impl Kind {
             | Self::Chatters
             | Self::Makes
             | Self::Wide
-            | Self::NoGpu => &[("succeeded", "")],
-            Self::Retries => &[("succeeded", "")],
+            | Self::NoGpu
+            | Self::Retries => &[("succeeded", "")],
             Self::Fails => &[("failed", "7")],
             Self::Deaf => &[("limit_reached", "")],
             Self::MakesNothing => &[("failed", "output_missing")],
@@ -95,7 +96,7 @@ impl Kind {
         };
         let mut more = String::new();
         if let Some(after) = after {
-            more.push_str(&format!(", after: [{after}]"));
+            let _ = write!(more, ", after: [{after}]");
         }
         // The pool's faults are many here.
         more.push_str(", retry: {times: 6, when: [lost, 75]}");

@@ -76,7 +76,7 @@ fn outputs(folder: &std::path::Path, id: u64, job: &JobLife, findings: &mut Find
             }
             Ok(_) => {}
             Err(error) => {
-                findings.add("I3", format!("job {id}: {path} came back and cannot be read: {error}"))
+                findings.add("I3", format!("job {id}: {path} came back and cannot be read: {error}"));
             }
         }
     }
@@ -147,9 +147,9 @@ fn days(from: i64, ms: u64) -> Vec<(String, u64)> {
     let mut days = Vec::new();
     let mut at = from;
     loop {
-        let day = zone.to_datetime(jiff::Timestamp::from_millisecond(at).expect("a time of today")).date();
-        let next = day.tomorrow().expect("a day of today");
-        let midnight = zone.to_timestamp(next.into()).expect("a midnight").as_millisecond();
+        let day = zone.to_datetime(jiff::Timestamp::from_millisecond(at).unwrap()).date();
+        let next = day.tomorrow().unwrap();
+        let midnight = zone.to_timestamp(next.into()).unwrap().as_millisecond();
         let end = midnight.min(until);
         days.push((day.to_string(), (end - at).unsigned_abs()));
         if end >= until {

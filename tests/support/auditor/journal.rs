@@ -28,7 +28,8 @@ pub(crate) struct Part {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct End {
     pub(crate) at: Moment,
-    pub(crate) end: Value,
+    #[serde(rename = "end")]
+    pub(crate) how: Value,
     pub(crate) by: String,
     pub(crate) suspended_ms: u64,
 }

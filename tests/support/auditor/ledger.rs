@@ -69,6 +69,9 @@ pub(crate) fn audit(evidence: &Evidence, lives: &Lives, seen: &Seen, findings: &
     sums
 }
 
+/// From when to when, in milliseconds of boottime, and of which lease.
+type Hold = (u64, u64, u64);
+
 /// The table of leases says what the events say.
 fn same_twice(evidence: &Evidence, lives: &Lives, findings: &mut Findings) {
     for (id, row) in &evidence.leases {
@@ -97,7 +100,7 @@ fn same_twice(evidence: &Evidence, lives: &Lives, findings: &mut Findings) {
 
 /// I5 and I10: by device and boot, holds never overlap, and held and the other states add up to the time watched.
 fn account(evidence: &Evidence, lives: &Lives, findings: &mut Findings) -> Sums {
-    let mut holds: BTreeMap<(&str, &str), Vec<(u64, u64, u64)>> = BTreeMap::new();
+    let mut holds: BTreeMap<(&str, &str), Vec<Hold>> = BTreeMap::new();
     for lease in evidence.leases.values() {
         let Some(held) = lease.held_ms() else { continue };
         for device in &lease.held.devices {
@@ -225,7 +228,7 @@ fn witnessed(
     match &part.ended {
         Some(end) => {
             let same = *ended == end.at && *by == end.by && life.suspended_ms == end.suspended_ms;
-            let same_end = attempt.and_then(|attempt| attempt.end.as_ref()) == Some(&end.end);
+            let same_end = attempt.and_then(|attempt| attempt.end.as_ref()) == Some(&end.how);
             if !same || !same_end {
                 let text = format!(
                     "lease {id}: {ended:?} by {by}, {:?}; its journal says {end:?}",

@@ -432,7 +432,7 @@ impl Lives {
     /// Whether the last lease of a device has returned.
     fn is_returned(&self, uuid: &str) -> bool {
         let of = |life: &&LeaseLife| life.held.devices.iter().any(|held| held.uuid == uuid);
-        self.leases.values().filter(of).next_back().is_none_or(|life| life.returned.is_some())
+        self.leases.values().rfind(of).is_none_or(|life| life.returned.is_some())
     }
 
     /// The tables say what the events come to.
@@ -456,7 +456,7 @@ impl Lives {
             if rows != events {
                 findings.add("I22", format!("job {job}: the events say {events:?}, its row {rows:?}"));
             }
-            if !evidence.submissions.get(&life.submission).is_some_and(|bytes| *bytes > 0) {
+            if evidence.submissions.get(&life.submission).is_none_or(|bytes| *bytes == 0) {
                 findings.add("I1", format!("job {job} was accepted and its file's bytes are not stored"));
             }
         }

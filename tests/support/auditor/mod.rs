@@ -33,6 +33,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -247,7 +248,7 @@ impl Auditor {
         let report = self.report();
         let mut text = String::new();
         for (invariant, evidence) in &report.findings.0 {
-            text.push_str(&format!("\n  {invariant}: {evidence}"));
+            let _ = write!(text, "\n  {invariant}: {evidence}");
         }
         assert!(text.is_empty(), "the audit found:{text}");
         report
@@ -286,7 +287,7 @@ impl Auditor {
 
     /// The store as it is now.
     pub(crate) fn evidence(&mut self, findings: &mut Findings) -> Evidence {
-        let dir = tempfile::tempdir().expect("a folder for the copy");
+        let dir = tempfile::tempdir().unwrap();
         let copy = dir.path().join("copy.redb");
         let copied_ms = procfs::boottime_ms();
         if let Err(error) = self.copy_store(&copy) {

@@ -82,7 +82,7 @@ impl Watch {
         let thread = std::thread::Builder::new()
             .name("auditor".to_owned())
             .spawn(move || Looker::new(place, its_seen).run(&its_quit))
-            .expect("a thread for the auditor");
+            .unwrap();
         Self { seen, quit, thread: Some(thread) }
     }
 
@@ -95,7 +95,7 @@ impl Watch {
     pub(crate) fn stop(&mut self) {
         self.quit.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            thread.join().expect("the auditor's thread");
+            thread.join().unwrap();
         }
     }
 }
@@ -465,11 +465,10 @@ fn locks_are_held(work: &[(Pidt, Work)], findings: &mut Findings) {
             // A supervisor that is just being killed loses its files before it is gone: only one that lives on counts.
             let unlocked =
                 || !is_locked(its.parent, uuid) && procfs::lives(*id) && procfs::lives(supervisor.id);
-            if unlocked() {
-                std::thread::park_timeout(Duration::from_millis(50));
-            } else {
+            if !unlocked() {
                 continue;
             }
+            std::thread::park_timeout(Duration::from_millis(50));
             if unlocked() {
                 findings.add(
                     "I5",
