@@ -7,7 +7,7 @@
 use super::message::Message;
 use super::turns::{Daemon, TURN_LEN, Waiting};
 use crate::inbox::InboxEvent;
-use crate::model::{EventRecord, Lease, LeaseId};
+use crate::model::EventRecord;
 use crate::protocol::{Command, Reply, Request};
 use crate::store::{Batch, StoreError};
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Daemon {
     pub(super) async fn append(&mut self, events: &[EventRecord], waiting: &mut Waiting) -> bool {
         let mut wait = REOPEN_FIRST;
         loop {
-            let batch = self.batch(events);
+            let batch = Batch::of_turn(&self.world, events);
             let (done, durable) = oneshot::channel();
             self.store.append(batch, Box::new(move |result| drop(done.send(result))));
             let result = self.attend(durable, waiting).await;
@@ -143,22 +143,6 @@ impl Daemon {
             Message::Terminate => waiting.ended = true,
             Message::ThrowAway => self.throwing_away = true,
             Message::NoDevices(_) | Message::ClockStep => {}
-        }
-    }
-
-    fn batch(&self, events: &[EventRecord]) -> Batch {
-        let touched = &self.world.touched;
-        let lease = |id: &LeaseId| -> Option<Lease> { self.world.lease(*id).cloned() };
-        Batch {
-            events: events.to_vec(),
-            jobs: touched.jobs.iter().filter_map(|job| self.world.queue.get(*job).cloned()).collect(),
-            leases: touched.leases.iter().filter_map(lease).collect(),
-            devices: touched
-                .devices
-                .iter()
-                .filter_map(|uuid| Some((uuid.clone(), self.world.pool.get(uuid)?.state.clone())))
-                .collect(),
-            forget_devices: Vec::new(),
         }
     }
 }

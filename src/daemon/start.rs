@@ -14,7 +14,7 @@ use crate::engine::{Engine, EngineError};
 use crate::gpu::{self, GpuChoice, OpenOptions};
 use crate::inbox::{Inbox, InboxConfig, InboxError};
 use crate::model::{Bytes, Owner, Revision};
-use crate::sched::{Counters, Input, Remembered, World, resume};
+use crate::sched::{Input, World, leases_to_find, resume};
 use crate::store::{Identity, Store, StoreError, StoreOptions};
 use jiff::tz::TimeZone;
 use std::fs::File;
@@ -189,29 +189,7 @@ fn remember(paths: &Paths) -> Result<(Store, World), DaemonError> {
     let options = StoreOptions::new(paths.root.join(".first-start"));
     let (store, loaded) =
         Store::open(&paths.store(), &Identity::read(), &options).map_err(DaemonError::Store)?;
-    let world = World::restore(Remembered {
-        jobs: loaded.jobs,
-        leases: loaded.leases,
-        devices: loaded.devices,
-        drops: loaded.drops.into_iter().map(|(ident, _)| ident).collect(),
-        counters: Counters {
-            seq: loaded.last_seq,
-            job: crate::model::JobId(loaded.next_job.0.saturating_sub(1)),
-            submission: crate::model::SubmissionId(loaded.next_submission.0.saturating_sub(1)),
-            lease: crate::model::LeaseId(loaded.next_lease.0.saturating_sub(1)),
-            revision: Revision(0),
-        },
-    });
-    Ok((store, world))
-}
-
-/// Leases whose attempt is not done: their supervisors live, or have left word in their journals.
-fn leases_to_find(world: &World) -> Vec<(crate::model::LeaseId, crate::model::Token)> {
-    let current =
-        world.queue.live().flat_map(|job| job.tasks.iter()).filter_map(|task| task.current().state.lease());
-    let ids: std::collections::BTreeSet<_> =
-        current.chain(world.leases.iter().map(|lease| lease.id)).collect();
-    ids.into_iter().filter_map(|id| world.lease(id).map(|lease| (id, lease.token.clone()))).collect()
+    Ok((store, World::restore(loaded.remembered())))
 }
 
 fn engine(
