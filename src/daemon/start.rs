@@ -16,7 +16,7 @@ use crate::engine::{Engine, EngineError};
 use crate::gpu::{self, GpuChoice, OpenOptions};
 use crate::inbox::{Inbox, InboxConfig, InboxError};
 use crate::model::{Bytes, Owner, Revision};
-use crate::sched::{Counters, Input, Remembered, World, resume};
+use crate::sched::{Input, World, leases_to_find, resume};
 use crate::store::{Identity, Store, StoreError, StoreOptions};
 use jiff::tz::TimeZone;
 use std::fs::File;
@@ -208,31 +208,8 @@ fn remember(paths: &Paths) -> Result<(Store, World, Vec<Earlier>), DaemonError> 
         StoreOptions { jobs_dir: Some(paths.jobs()), ..StoreOptions::new(paths.root.join(".first-start")) };
     let (store, loaded) =
         Store::open(&paths.store(), &Identity::read(), &options).map_err(DaemonError::Store)?;
-    let world = World::restore(Remembered {
-        jobs: loaded.jobs,
-        leases: loaded.leases,
-        devices: loaded.devices,
-        drops: loaded.drops.iter().map(|(ident, _)| ident.clone()).collect(),
-        boot: Some(crate::clock::boot_id()),
-        counters: Counters {
-            seq: loaded.last_seq,
-            job: crate::model::JobId(loaded.next_job.0.saturating_sub(1)),
-            submission: crate::model::SubmissionId(loaded.next_submission.0.saturating_sub(1)),
-            lease: crate::model::LeaseId(loaded.next_lease.0.saturating_sub(1)),
-            revision: Revision(0),
-        },
-    });
     let earlier = loaded.drops.iter().map(|(ident, submission)| Earlier::of(ident, *submission)).collect();
-    Ok((store, world, earlier))
-}
-
-/// Leases whose attempt is not done: their supervisors live, or have left word in their journals.
-fn leases_to_find(world: &World) -> Vec<(crate::model::LeaseId, crate::model::Token)> {
-    let current =
-        world.queue.live().flat_map(|job| job.tasks.iter()).filter_map(|task| task.current().state.lease());
-    let ids: std::collections::BTreeSet<_> =
-        current.chain(world.leases.iter().map(|lease| lease.id)).collect();
-    ids.into_iter().filter_map(|id| world.lease(id).map(|lease| (id, lease.token.clone()))).collect()
+    Ok((store, World::restore(loaded.remembered(Some(crate::clock::boot_id()))), earlier))
 }
 
 fn engine(

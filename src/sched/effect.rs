@@ -67,6 +67,23 @@ pub enum Effect {
     Probe,
 }
 
+impl Effect {
+    /// Effects are carried out in this order: a supervisor lets go of its devices before the next one asks for them, what
+    /// starts or ends work comes next, and what is written for people last.
+    pub(super) const fn rank(&self) -> u8 {
+        match self {
+            Self::Dismiss { .. } => 0,
+            Self::Launch(_) | Self::Stop { .. } | Self::Probe => 1,
+            Self::Prepare(_)
+            | Self::WriteAnswer { .. }
+            | Self::Collect { .. }
+            | Self::Release { .. }
+            | Self::WriteReceipt { .. }
+            | Self::TakeDrop { .. } => 2,
+        }
+    }
+}
+
 /// Everything a supervisor must know to run one attempt. Paths are the engine's business.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {

@@ -3,7 +3,7 @@
 use super::step::Turn;
 use super::{Effect, EngineReport, lifecycle};
 use crate::model::{
-    AttemptNo, Bytes, Collected, Cursor, EndedBy, Event, Failure, JobId, LeaseId, Now, Outcome, RunEnd,
+    AttemptNo, Bytes, Collected, Cursor, EndedBy, Event, Failure, Job, JobId, LeaseId, Now, Outcome, RunEnd,
     TaskIx,
 };
 
@@ -21,7 +21,11 @@ struct End {
 pub(super) fn report(turn: &mut Turn<'_>, report: EngineReport) {
     match report {
         EngineReport::Started { lease, task, attempt, at } => started(turn, lease, (task, attempt), at),
-        EngineReport::Heartbeat { lease, at } => turn.world.heartbeat(lease, at),
+        EngineReport::Heartbeat { lease, at } => {
+            // Not a moment that is still to come, whatever a clock said.
+            let future = at.boot == turn.now.boot && at.boottime_ms > turn.now.boottime_ms;
+            turn.world.heartbeat(lease, if future { turn.now } else { at });
+        }
         EngineReport::Ended { lease, task, attempt, at, end, by, peak_memory, suspended_ms, notes } => {
             if by == EndedBy::Proven && turn.world.lease(lease).is_some_and(|lease| lease.ended.is_some()) {
                 // The last process went after all.
@@ -73,25 +77,41 @@ fn runs(turn: &Turn<'_>, lease: LeaseId, attempt: (TaskIx, AttemptNo)) -> bool {
     turn.world.leases.get(lease).is_some_and(|lease| lease.attempts.last() == Some(&attempt))
 }
 
-/// A moment brought into what the lease can have held, whatever a clock said: not before the grant, not after now. One of
-/// another boot says nothing about it: the last sign of life does.
+/// A moment brought into what the lease can have held, whatever a clock said: not before the grant or the start of its
+/// run, not after now. One of another boot says nothing about it: the last sign of life does.
 fn within(turn: &Turn<'_>, lease: LeaseId, at: Now) -> Option<(Now, bool)> {
     let lease = turn.world.leases.get(lease)?;
     let told = at.boot == lease.granted.boot;
     let at = if told { at } else { lease.heartbeat };
-    let at = if at.boottime_ms < lease.granted.boottime_ms { lease.granted } else { at };
+    let attempts = turn.world.queue.get(lease.job).into_iter().flat_map(Job::attempts);
+    let started = attempts
+        .filter_map(|(_, attempt)| {
+            attempt.state.started().filter(|_| attempt.state.lease() == Some(lease.id))
+        })
+        .last();
+    let floor = started.unwrap_or(lease.granted);
+    let at = if at.boottime_ms < floor.boottime_ms { floor } else { at };
     let future = at.boot == turn.now.boot && at.boottime_ms > turn.now.boottime_ms;
     Some((if future { turn.now } else { at }, told))
 }
 
 /// The run is over: the lease ends with it, and its devices drain at once.
-fn ended(turn: &mut Turn<'_>, lease: LeaseId, end: End) {
+///
+/// What is lost while a cancel is being carried out is cancelled: nothing else could have come of it any more.
+fn ended(turn: &mut Turn<'_>, lease: LeaseId, mut end: End) {
     let Some(job) = live_job(turn, lease, &[Cursor::Renting, Cursor::Running]) else { return };
     let Some(record) = turn.world.leases.get(lease) else { return };
     let Some((task, attempt)) = record.attempts.last().copied() else { return };
     let Some((at, told)) = within(turn, lease, end.at) else { return };
     let by = if told { end.by } else { EndedBy::Estimated };
     let is_lost = matches!(end.how, RunEnd::Lost { .. });
+    let held = at.since(&record.granted).unwrap_or_default();
+    let suspended_ms = end.suspended_ms.min(held.0);
+    let cancel = turn.world.queue.get(job).and_then(|row| row.cancel.as_ref());
+    if let (RunEnd::Lost { why }, Some(cancel)) = (&end.how, cancel.filter(|cancel| cancel.carried_out)) {
+        end.notes.push(why.clone());
+        end.how = RunEnd::Cancelled { by: cancel.by.clone() };
+    }
     turn.emit(Event::AttemptEnded {
         lease,
         job,
@@ -103,7 +123,7 @@ fn ended(turn: &mut Turn<'_>, lease: LeaseId, end: End) {
         mean_utilisation: turn.world.pool.mean_utilisation(lease),
         notes: end.notes,
     });
-    turn.emit(Event::LeaseEnded { lease, ended: at, by, waived: is_lost, suspended_ms: end.suspended_ms });
+    turn.emit(Event::LeaseEnded { lease, ended: at, by, waived: is_lost, suspended_ms });
 }
 
 /// Nothing ran, so there is nothing to collect.
@@ -119,8 +139,9 @@ fn not_launched(turn: &mut Turn<'_>, lease: LeaseId, at: Now, why: String) {
     else {
         return;
     };
-    ended(turn, lease, lost(at, EndedBy::Proven, why.clone()));
-    let outcome = Outcome::Lost { why };
+    ended(turn, lease, lost(at, EndedBy::Proven, why));
+    let Some(end) = turn.world.queue.run_end(job, task, attempt) else { return };
+    let outcome = outcome(&end, &Collected::default());
     let (outputs, notes) = (Vec::new(), Vec::new());
     turn.emit(Event::AttemptReturned { job, task, attempt, outputs, outcome, notes });
     lifecycle::release(turn, job, task, attempt, lease);
@@ -129,6 +150,10 @@ fn not_launched(turn: &mut Turn<'_>, lease: LeaseId, at: Now, why: String) {
 /// The supervisor is gone without a word: its run is lost, and never taken up again.
 fn missing(turn: &mut Turn<'_>, lease: LeaseId, missing: Missing) {
     let Missing { heartbeat, at, gone, collecting, why } = missing;
+    if gone && turn.world.lease(lease).is_some_and(|lease| lease.ended.is_some()) {
+        // Nobody is left of a run that has ended: also nobody who had not answered his kill.
+        turn.world.leases.prove(lease);
+    }
     if live_job(turn, lease, &[Cursor::Renting, Cursor::Running]).is_some() {
         if let Some(seen) = heartbeat {
             turn.world.heartbeat(lease, seen);

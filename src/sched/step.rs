@@ -1,7 +1,7 @@
 //! One turn: inputs in, events, effects and replies out. No clock, no I/O, no randomness.
 
 use super::world::{ApplyError, World};
-use super::{Effect, Input, Launch, LaunchDevice, lifecycle, plan};
+use super::{Effect, Input, Launch, LaunchDevice, check, lifecycle, plan};
 use super::{commands, devices, reports};
 use crate::model::{
     AttemptNo, DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, Span, SubmissionId, Token,
@@ -27,7 +27,7 @@ pub struct Moment {
 pub struct Decision {
     /// To append.
     pub events: Vec<EventRecord>,
-    /// To carry out once they are durable.
+    /// To carry out once they are durable, in this order.
     pub effects: Vec<Effect>,
     /// To send once they are durable.
     pub replies: Vec<(u64, Reply)>,
@@ -99,18 +99,14 @@ pub fn step(world: &mut World, inputs: Vec<Input>, moment: Moment) -> Decision {
     lifecycle::settle(&mut turn);
     start(&mut turn);
     devices::watch(&mut turn);
-    let Turn { decision, world, .. } = turn;
+    let Turn { mut decision, world, .. } = turn;
+    decision.effects.sort_by_key(Effect::rank);
     if cfg!(debug_assertions)
-        && let Err(broken) = world.check()
+        && let Err(broken) = check::turn(world, &decision, &moment.now)
     {
         panic!("an invariant is broken: {broken}");
     }
     decision
-}
-
-/// What has to be done again after a start: effects of durable events that may not have been carried out.
-pub fn resume(world: &World) -> Vec<Effect> {
-    lifecycle::unfinished(world)
 }
 
 fn take(turn: &mut Turn<'_>, input: Input) {
@@ -135,6 +131,7 @@ fn start(turn: &mut Turn<'_>) {
         return;
     }
     let plan = plan::plan(turn.world, &turn.now);
+    let promised = if plan.starts.is_empty() { None } else { check::promise(turn.world, &turn.now) };
     for start in plan.starts {
         let lease = turn.world.counters.lease.next();
         let token = token(turn.seed, lease);
@@ -150,6 +147,7 @@ fn start(turn: &mut Turn<'_>) {
             turn.effect(Effect::Launch(Box::new(launch)));
         }
     }
+    check::promise_is_kept(promised, turn.world, &turn.now);
     if plan.probe {
         turn.effect(Effect::Probe);
         turn.wake(turn.now.boottime_ms + PROBE_AGAIN.0);

@@ -43,8 +43,7 @@ pub(super) fn locked_file(
         if let Some(file) = open_and_lock(path, OFlags::RDWR)? {
             return Ok(Found { file, first_start: false, owner });
         }
-        let sign = owner.as_ref().map(|_| marker.clone());
-        if let Some(sign) = sign.or_else(|| options.jobs_dir.as_deref().and_then(a_job)) {
+        if let Some(sign) = earlier_start(owner.as_deref(), options) {
             return Err(StoreError::Emptied { path: path.to_owned(), sign, marker: marker.clone() });
         }
         if let Some(file) = create(path, identity)? {
@@ -52,6 +51,12 @@ pub(super) fn locked_file(
         }
     }
     Err(StoreError::Owned { path: path.to_owned() })
+}
+
+/// What says that a store was here before: the marker, or the folder of a job.
+pub(super) fn earlier_start(owner: Option<&Path>, options: &StoreOptions) -> Option<PathBuf> {
+    let marker = owner.map(|_| options.first_start_marker.clone());
+    marker.or_else(|| options.jobs_dir.as_deref().and_then(a_job))
 }
 
 impl Found {

@@ -1,6 +1,6 @@
 //! A look at a store that nobody has open: changes nothing and takes no lock.
 
-use super::create::{is_another, read_marker};
+use super::create::{earlier_start, is_another, read_marker};
 use super::error::StoreError;
 use super::{FileStorage, Identity, StoreOptions, open};
 use std::path::Path;
@@ -18,10 +18,14 @@ pub fn examine(path: &Path, identity: &Identity, options: &StoreOptions) -> Resu
     let io = |source| StoreError::Io { doing: "open", path: path.to_owned(), source };
     let file = match crate::beneath::named_file(path) {
         Ok((file, _)) => file,
-        Err(rustix::io::Errno::NOENT) if owner.is_some() => {
-            return Err(StoreError::Emptied { path: path.to_owned(), marker: marker.clone() });
+        Err(rustix::io::Errno::NOENT) => {
+            return match earlier_start(owner.as_deref(), options) {
+                Some(sign) => {
+                    Err(StoreError::Emptied { path: path.to_owned(), sign, marker: marker.clone() })
+                }
+                None => Ok(false),
+            };
         }
-        Err(rustix::io::Errno::NOENT) => return Ok(false),
         Err(crate::beneath::NOT_A_FILE) => {
             let detail = "it is not a regular file".to_owned();
             return Err(StoreError::NotOurs { path: path.to_owned(), detail });

@@ -316,6 +316,9 @@ fn naive(world: &World, now: &Now) -> Vec<JobId> {
         }
         cores -= ask.cores;
         memory -= ask.memory.0;
+        // What starts now comes back too, and a promise may count on it.
+        back.push((length(job).map(|ms| now.boottime_ms + ms), job.id, usable, ask.cores, ask.memory.0));
+        back.sort_by_key(|(at, job, ..)| (at.unwrap_or(u64::MAX), *job));
         starts.push(job.id);
     }
     starts

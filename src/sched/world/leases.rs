@@ -1,7 +1,7 @@
 //! Leases that are not returned yet: who holds what.
 
-use super::{ApplyError, Queue};
-use crate::model::{Cursor, EndedBy, Lease, LeaseId, Now, Returned};
+use super::ApplyError;
+use crate::model::{EndedBy, Lease, LeaseId, Now, Returned};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Leases by number: open ones, and ended ones whose devices are still draining.
@@ -113,35 +113,5 @@ impl Leases {
         let mut lease = self.open.remove(&id).ok_or(ApplyError::NoLease(id))?;
         lease.returned = Some(returned);
         Ok(lease)
-    }
-
-    pub(super) fn check(&self, queue: &Queue) -> Result<(), String> {
-        for lease in self.held() {
-            let Some(job) = queue.get(lease.job) else {
-                return Err(format!("lease {} is held for job {}, which is not there", lease.id, lease.job));
-            };
-            let holds = job.tasks.iter().any(|task| {
-                let state = &task.current().state;
-                state.lease() == Some(lease.id) && matches!(state.cursor(), Cursor::Renting | Cursor::Running)
-            });
-            if !holds {
-                return Err(format!(
-                    "lease {} is held but job {} neither rents nor runs",
-                    lease.id, lease.job
-                ));
-            }
-        }
-        for job in queue.live() {
-            for task in &job.tasks {
-                let state = &task.current().state;
-                let holds = matches!(state.cursor(), Cursor::Renting | Cursor::Running);
-                let held =
-                    state.lease().and_then(|id| self.get(id)).is_some_and(|lease| lease.ended.is_none());
-                if holds && !held {
-                    return Err(format!("job {} is {} without a held lease", job.id, state.cursor().word()));
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -165,6 +165,7 @@ impl World {
             world.people.restore(&job);
             world.queue.restore(job);
         }
+        world.ledger.trim(|job| world.queue.is_live(job));
         for ident in remembered.drops {
             world.queue.remember_drop(ident);
         }
@@ -280,6 +281,7 @@ impl World {
             _ => return Ok(()),
         };
         self.ledger.record(&lease);
+        self.ledger.trim(|job| self.queue.is_live(job));
         self.touch(&lease);
         Ok(())
     }
@@ -301,6 +303,14 @@ impl World {
         self.leases.get(id).or_else(|| self.ledger.get(id))
     }
 
+    /// Whether a device may be there that the driver has not told of, or that came back: worth asking which ones there are.
+    pub fn lacks_devices(&self) -> bool {
+        let gone =
+            |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
+        self.pool.gpus() == 0
+            || self.pool.devices().any(|(_, device)| device.gpu.is_none() || gone(&device.state))
+    }
+
     /// A supervisor's sign of life. Not an event: it is stored with the next change of the lease.
     pub fn heartbeat(&mut self, lease: LeaseId, at: Now) {
         self.leases.heartbeat(lease, at);
@@ -308,17 +318,16 @@ impl World {
 
     /// Checks every invariant that can be seen in one world; what is broken, in words.
     ///
-    /// Called after every step in debug builds, tests and simulation.
+    /// Called after every step in debug builds, tests and simulation; [`check_transition`](super::check_transition) says
+    /// what can be seen in a turn only.
     pub fn check(&self) -> Result<(), String> {
-        self.queue.check()?;
-        self.pool.check(&self.leases)?;
-        self.leases.check(&self.queue)?;
-        self.ledger.check(&self.leases)
+        super::check::world(self)
     }
 
     /// Checks that every index says what the rows say, by making them anew: too slow for every step.
     pub fn check_indexes(&self) -> Result<(), String> {
-        self.queue.check_indexes()
+        self.queue.check_indexes()?;
+        self.ledger.check_index()
     }
 }
 
