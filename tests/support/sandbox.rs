@@ -102,6 +102,11 @@ impl Sandbox {
         self.wrapper = wrapper;
     }
 
+    /// From now on all that is started here finds this variable.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.into()));
+    }
+
     /// The folder of all of it.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
