@@ -196,7 +196,13 @@ impl Desk {
     /// Tries again what the disk did not take.
     fn again(&mut self) {
         for order in std::mem::take(&mut self.kept) {
-            self.take_on(order);
+            if self.kept.iter().any(|kept| kept.about() == order.about()) {
+                self.keep(order);
+            } else if let Err(error) = self.carry_out(&order)
+                && files::is_worth_another_try(&error)
+            {
+                self.keep(order);
+            }
         }
         self.again_at = Span(clock::monotonic().0 + AGAIN.0);
         if self.kept.is_empty() {

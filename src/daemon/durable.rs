@@ -44,6 +44,8 @@ pub(super) struct Disk {
     pub(super) held: Held,
     /// Requests that came while a commit was slow, for when it is done.
     later: Vec<Message>,
+    /// Reports that wait for a look at the disks, by lease.
+    pub(super) asking: Vec<(LeaseId, Vec<Input>)>,
 }
 
 impl Daemon {
@@ -166,8 +168,8 @@ impl Daemon {
                     self.put_aside(input);
                 }
             }
-            Message::Room { why, then } => {
-                for input in self.room(why, then) {
+            Message::Room { why, asked_by } => {
+                for input in self.room(why, asked_by) {
                     self.put_aside(input);
                 }
             }

@@ -74,7 +74,8 @@ impl Daemon {
             tracing::error!(lease = %launch.lease, %error, "cannot launch");
             let at = crate::clock::now();
             let report = EngineReport::NotLaunched { lease: launch.lease, at, why };
-            self.pending.extend(self.admit(Input::Engine(report)));
+            let admitted = self.admit(Input::Engine(report));
+            self.pending.extend(admitted);
         } else if launch.attempt > AttemptNo(1) {
             let dir = self.intake.paths.jobs().join(&launch.folder);
             self.clerk.order(Order::Links { dir, attempt: launch.attempt.0 });

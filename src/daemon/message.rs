@@ -34,12 +34,12 @@ pub(super) enum Message {
         /// Where the update goes.
         answer: oneshot::Sender<Box<Update>>,
     },
-    /// Whether the disks have room for a start: why not; then an input that has waited for it.
+    /// Whether the disks have room for a start.
     Room {
         /// Why nothing can be started.
         why: Option<String>,
-        /// What has waited.
-        then: Option<Box<Input>>,
+        /// The lease whose reports have waited for it.
+        asked_by: Option<crate::model::LeaseId>,
     },
     /// From the clerk: why what people read is not written; `None`: all of it is again.
     Behind(Option<String>),

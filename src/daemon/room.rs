@@ -20,21 +20,27 @@ const BYTES: usize = 256 << 10;
 const ENTRIES: usize = 16;
 
 impl Daemon {
-    /// The input, unless it has to wait for a look at the disks: a start that came to nothing may be their fault.
-    pub(super) fn admit(&self, input: Input) -> Option<Input> {
+    /// The input, unless it has to wait for a look at the disks: a start that came to nothing may be their fault. What
+    /// else is said of that lease waits behind it.
+    pub(super) fn admit(&mut self, input: Input) -> Option<Input> {
         let Input::Engine(report) = &input else { return Some(input) };
-        let never_ran = match report {
-            EngineReport::NotLaunched { lease, .. } => self.is_renting(*lease),
-            EngineReport::Ended { lease, end: RunEnd::Lost { .. }, .. } => self.is_renting(*lease),
-            _ => false,
-        };
-        if !never_ran || self.disk.held_up.is_some() {
+        let lease = report.lease();
+        if let Some((_, waiting)) = self.disk.asking.iter_mut().find(|(asking, _)| *asking == lease) {
+            waiting.push(input);
+            return None;
+        }
+        let failed = matches!(
+            report,
+            EngineReport::NotLaunched { .. } | EngineReport::Ended { end: RunEnd::Lost { .. }, .. }
+        );
+        if !failed || !self.is_renting(lease) || self.disk.held_up.is_some() {
             return Some(input);
         }
+        self.disk.asking.push((lease, vec![input]));
         let (paths, mailbox) = (self.intake.paths.clone(), self.intake.mailbox.clone());
         tokio::spawn(async move {
             let why = look(&paths).await;
-            mailbox.send(Message::Room { why, then: Some(Box::new(input)) }).await;
+            mailbox.send(Message::Room { why, asked_by: Some(lease) }).await;
         });
         None
     }
@@ -50,12 +56,14 @@ impl Daemon {
     }
 
     /// What a look at the disks found, as inputs.
-    pub(super) fn room(&mut self, why: Option<String>, then: Option<Box<Input>>) -> Vec<Input> {
+    pub(super) fn room(&mut self, why: Option<String>, asked_by: Option<LeaseId>) -> Vec<Input> {
         if why.is_some() && self.disk.held_up.is_none() {
             tokio::spawn(until_room(self.intake.paths.clone(), self.intake.mailbox.clone()));
         }
         self.disk.held_up.clone_from(&why);
-        std::iter::once(Input::HeldUp(why)).chain(then.map(|then| *then)).collect()
+        let asked = self.disk.asking.iter().position(|(lease, _)| Some(*lease) == asked_by);
+        let waited = asked.map(|at| self.disk.asking.swap_remove(at).1).unwrap_or_default();
+        std::iter::once(Input::HeldUp(why)).chain(waited).collect()
     }
 }
 
@@ -65,7 +73,7 @@ async fn until_room(paths: Paths, mailbox: Mailbox) {
         tokio::time::sleep(AGAIN).await;
         let why = look(&paths).await;
         let over = why.is_none();
-        mailbox.send(Message::Room { why, then: None }).await;
+        mailbox.send(Message::Room { why, asked_by: None }).await;
         if over {
             return;
         }
@@ -78,10 +86,7 @@ async fn look(paths: &Paths) -> Option<String> {
     let tried = tokio::task::spawn_blocking(move || {
         dirs.iter().find_map(|dir| {
             let error = try_disk(dir).err()?;
-            Some(format!(
-                "nothing is started until {} can be written again ({error}); running jobs go on",
-                dir.display()
-            ))
+            Some(format!("{} cannot be written ({error})", dir.display()))
         })
     });
     tried.await.unwrap_or_default()

@@ -213,7 +213,7 @@ impl Daemon {
                 }
                 inputs.extend(self.admit(input));
             }
-            Message::Room { why, then } => inputs.append(&mut self.room(why, then)),
+            Message::Room { why, asked_by } => inputs.append(&mut self.room(why, asked_by)),
             Message::Behind(why) => {
                 self.disk.behind = why;
                 self.refresh();
@@ -332,7 +332,10 @@ impl Daemon {
         let mut notices = Vec::new();
         notices.extend(self.stopped.iter().map(|text| notice(NoticeLevel::Error, text)));
         notices.extend(self.disk.trouble.iter().map(|text| notice(NoticeLevel::Error, text)));
-        notices.extend(self.disk.held_up.iter().map(|text| notice(NoticeLevel::Error, text)));
+        notices.extend(self.disk.held_up.iter().map(|why| {
+            let text = format!("{why}: nothing is started until it can be; running jobs go on");
+            notice(NoticeLevel::Error, &text)
+        }));
         notices.extend(self.board.alarm.iter().map(|text| notice(NoticeLevel::Error, text)));
         notices.extend(self.disk.behind.iter().map(|text| notice(NoticeLevel::Warning, text)));
         notices.extend(self.devices.trouble.iter().map(|text| notice(NoticeLevel::Warning, text)));

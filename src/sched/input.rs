@@ -158,3 +158,18 @@ pub enum EngineReport {
         why: String,
     },
 }
+
+impl EngineReport {
+    /// The lease it is about.
+    pub const fn lease(&self) -> LeaseId {
+        match self {
+            Self::Started { lease, .. }
+            | Self::Heartbeat { lease, .. }
+            | Self::Ended { lease, .. }
+            | Self::Collected { lease, .. }
+            | Self::CollectionWaits { lease, .. }
+            | Self::Missing { lease, .. }
+            | Self::NotLaunched { lease, .. } => *lease,
+        }
+    }
+}

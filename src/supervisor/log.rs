@@ -127,7 +127,9 @@ impl Log {
     /// their place.
     fn mark_over(&mut self) {
         let room = self.gap_mark().len() as u64;
-        if let Some(from) = self.len.checked_sub(room).filter(|from| *from >= self.tail) {
+        if let Some(from) =
+            self.len.checked_sub(room).filter(|from| self.tail == self.head || *from >= self.tail)
+        {
             self.lost += room;
             let mark = self.gap_mark();
             // One digit more may not fit any more.

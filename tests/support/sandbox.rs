@@ -119,6 +119,11 @@ impl Sandbox {
         self.wrapper = wrapper;
     }
 
+    /// From now on all that is started here finds this variable.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.into()));
+    }
+
     /// The folder of all of it.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
@@ -255,6 +260,11 @@ impl Sandbox {
             }
         }
         text
+    }
+
+    /// The process of the scheduler.
+    pub(crate) fn scheduler_pid(&self) -> u32 {
+        self.scheduler.as_ref().unwrap().id()
     }
 
     /// Ends the scheduler as a power failure would: no handler runs.

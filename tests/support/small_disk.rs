@@ -16,11 +16,16 @@ pub(crate) struct SmallDisk(pub(crate) PathBuf, #[expect(dead_code, reason = "re
 impl SmallDisk {
     /// `None`, said so, where mounting is not allowed.
     pub(crate) fn new(test: &str, kib: u64) -> Option<Self> {
+        Self::with(test, &format!("size={kib}k"))
+    }
+
+    /// The same with other options of tmpfs.
+    pub(crate) fn with(test: &str, options: &str) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("disk");
         std::fs::create_dir(&path).unwrap();
         let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs"])
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
             .arg(&path)
             .stderr(Stdio::null())
             .status()
