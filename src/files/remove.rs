@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Names read at a time: a directory of millions is never in memory as a whole.
 const BATCH: usize = 1024;
+/// How often what is put in its place meanwhile is removed too.
+const TRIES: u32 = 100;
 /// Levels that are gone down; what is deeper is first moved up.
 const LEVELS: usize = 64;
 
@@ -28,15 +30,22 @@ pub fn remove_own(path: &Path, own: &[PathBuf]) -> Result<(), FilesError> {
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
         Err(errno) => return Err(FilesError::errno("reach the directory of", path)(errno)),
     };
-    match unlink(&parent, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(errno) => return Err(FilesError::errno("remove", path)(errno)),
+    let mut tries = TRIES;
+    loop {
+        match unlink(&parent, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            Err(errno) => return Err(FilesError::errno("remove", path)(errno)),
+        }
+        if let Some(top) = open(&parent, name, path)? {
+            Remover { top: &top, moved: 0 }.empty(&top, path, LEVELS)?;
+        }
+        match unlink(&parent, name, AtFlags::REMOVEDIR) {
+            // Somebody has put something else there, or something into it, meanwhile.
+            Err(Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) if tries > 0 => tries -= 1,
+            result => return gone(result, path),
+        }
     }
-    let Some(top) = open(&parent, name, path)? else { return Ok(()) };
-    let mut remover = Remover { top: &top, moved: 0 };
-    remover.empty(&top, path, LEVELS)?;
-    gone(unlink(&parent, name, AtFlags::REMOVEDIR), path)
 }
 
 struct Remover<'a> {
@@ -92,7 +101,11 @@ impl Remover<'_> {
         }
         let Some(dir) = open(parent, name, path)? else { return Ok(()) };
         self.empty(&dir, path, levels - 1)?;
-        gone(unlink(parent, name, AtFlags::REMOVEDIR), path)
+        match unlink(parent, name, AtFlags::REMOVEDIR) {
+            // Something else by now: it is met again when its directory is read again.
+            Err(Errno::NOTDIR) => Ok(()),
+            result => gone(result, path),
+        }
     }
 }
 

@@ -110,6 +110,7 @@ fn nothing_is_written_through_a_name_that_was_planted_in_the_inbox() {
     assert!(refused.code == 1 && refused.stderr.contains(".taken"), "{}", refused.stderr);
     fs::remove_file(inbox.join(".taken")).unwrap();
     // The mark of who owns the folder is another name of a file of the owner's.
+    fs::remove_file(inbox.join(".overnight-owner")).unwrap();
     fs::hard_link(&victim, inbox.join(".overnight-owner")).unwrap();
     let refused = sandbox.run(&["serve"]);
     assert!(

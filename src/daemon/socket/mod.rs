@@ -25,9 +25,9 @@ pub(super) use door::{own_state, raise_files};
 
 /// Connections that have said hello, at the same time: dashboards, `watch`, `wait`.
 const CONNECTIONS: usize = 512;
-/// Further ones that are answered once, so that a look, a cancel and a stop always go through.
+/// Further ones that do not stay, so that a look, a cancel and a stop always go through.
 const BRIEF: usize = 32;
-/// How long one of these may take.
+/// How long each of these is served.
 const BRIEF_DEADLINE: Duration = Duration::from_secs(5);
 /// Connections that have said nothing yet. One more, and the oldest of them goes.
 const SILENT: usize = 64;
@@ -143,7 +143,7 @@ async fn serve(stream: UnixStream, desk: Desk, hall: &Hall, number: u64) -> std:
         return Ok(());
     }
     if !stays {
-        return timeout(BRIEF_DEADLINE, once(lines, write, desk, hall)).await.unwrap_or(Ok(()));
+        return timeout(BRIEF_DEADLINE, briefly(lines, write, desk, hall)).await.unwrap_or(Ok(()));
     }
     while let Some(message) = receive(&mut lines).await? {
         let ClientMessage::Request(request) = message else { continue };
@@ -156,18 +156,26 @@ async fn serve(stream: UnixStream, desk: Desk, hall: &Hall, number: u64) -> std:
     Ok(())
 }
 
-/// One request of somebody for whom there is no place to stay.
-async fn once(mut lines: Lines, mut write: OwnedWriteHalf, desk: Desk, hall: &Hall) -> std::io::Result<()> {
-    match receive(&mut lines).await? {
-        Some(ClientMessage::Request(Request::Subscribe { .. })) => {
-            let message = format!(
-                "the scheduler has {CONNECTIONS} connections already: end a dashboard, a `watch` or a `wait` first"
-            );
-            send(&mut write, &ServerMessage::Reply(Reply::Unavailable { message }), None).await
+/// Requests of somebody for whom there is no place to stay.
+async fn briefly(
+    mut lines: Lines,
+    mut write: OwnedWriteHalf,
+    desk: Desk,
+    hall: &Hall,
+) -> std::io::Result<()> {
+    while let Some(message) = receive(&mut lines).await? {
+        match message {
+            ClientMessage::Request(Request::Subscribe { .. }) => {
+                let message = format!(
+                    "the scheduler has {CONNECTIONS} connections already: end a dashboard, a `watch` or a `wait` first"
+                );
+                send(&mut write, &ServerMessage::Reply(Reply::Unavailable { message }), None).await?;
+            }
+            ClientMessage::Request(request) => answer(&desk, hall, request, &mut write).await?,
+            ClientMessage::Hello(_) => {}
         }
-        Some(ClientMessage::Request(request)) => answer(&desk, hall, request, &mut write).await,
-        Some(ClientMessage::Hello(_)) | None => Ok(()),
     }
+    Ok(())
 }
 
 /// Asks the loop, and sends what it says, part by part.
