@@ -8,6 +8,7 @@ use super::message::{INBOX_LEN, Mailbox, Message, fill_random};
 use super::picture::Picture;
 use super::socket::{self, Desk};
 use super::turns::Daemon;
+use crate::cgroup::Layout;
 use crate::config::{Config, Environment, Paths};
 use crate::engine::local::{LocalConfig, LocalEngine};
 use crate::engine::{Engine, EngineError};
@@ -17,6 +18,7 @@ use crate::model::{Bytes, Owner, Revision};
 use crate::sched::{Counters, Input, Remembered, World, resume};
 use crate::store::{Identity, Store, StoreError, StoreOptions};
 use jiff::tz::TimeZone;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -101,6 +103,7 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
         private_dir(dir).map_err(io("make", dir))?;
     }
     let _lock = lock(paths)?;
+    open_all_it_may();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(4)
@@ -116,6 +119,12 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
         drop(clerk.join());
         Ok(())
     })
+}
+
+/// A descriptor for each lease and client: as many as the system lets this process have. Failure leaves what there is.
+fn open_all_it_may() {
+    let most = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
 }
 
 fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandle<()>), DaemonError> {
@@ -209,8 +218,11 @@ fn remember(paths: &Paths) -> Result<(Store, World), DaemonError> {
 fn leases_to_find(world: &World) -> Vec<(crate::model::LeaseId, crate::model::Token)> {
     let current =
         world.queue.live().flat_map(|job| job.tasks.iter()).filter_map(|task| task.current().state.lease());
+    let now = crate::clock::now();
+    // Those of which a process outlived its kill: somebody has to see it go.
+    let unproven = world.unproven(&now).map(|lease| lease.id);
     let ids: std::collections::BTreeSet<_> =
-        current.chain(world.leases.iter().map(|lease| lease.id)).collect();
+        current.chain(world.leases.iter().map(|lease| lease.id)).chain(unproven).collect();
     ids.into_iter().filter_map(|id| world.lease(id).map(|lease| (id, lease.token.clone()))).collect()
 }
 
@@ -231,7 +243,9 @@ fn engine(
         lock_dir,
         executable,
         collector: None,
+        cgroups: Layout::find(&paths.state),
     };
+    tracing::info!(cgroups = %local.cgroups, "what jobs are held to");
     let mailbox = mailbox.clone();
     let report = Arc::new(move |report| mailbox.post(Message::Input(Input::Engine(report))));
     LocalEngine::new(local, report).map_err(DaemonError::Engine)

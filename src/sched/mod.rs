@@ -19,6 +19,6 @@ pub mod world;
 pub use effect::{Effect, Launch, LaunchDevice, Prepare, StopKind};
 pub use forecast::{Forecast, Forecasts, forecast};
 pub use input::{EngineReport, Input, Submission};
-pub use plan::{Ask, Plan, Reason, Start, ask, explain, plan};
+pub use plan::{Ask, Plan, Reason, Start, ask, explain, may_live, plan};
 pub use step::{Decision, Moment, Wake, resume, step};
 pub use world::{ApplyError, Counters, Remembered, Touched, World};

@@ -589,7 +589,7 @@ fn place(work: &Work) -> (LeaseId, TaskIx, AttemptNo) {
 
 fn started(work: &Work) -> EngineReport {
     let (lease, task, attempt) = place(work);
-    EngineReport::Started { lease, task, attempt, at: work.started.unwrap() }
+    EngineReport::Started { lease, task, attempt, at: work.started.unwrap(), enforcement: None }
 }
 
 fn ended(work: &Work) -> EngineReport {

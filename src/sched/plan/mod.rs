@@ -249,7 +249,7 @@ pub(super) fn gate(world: &World, job: &Job, now: &Now) -> Option<Reason> {
         }
     }
     let last = task.attempts.iter().rev().nth(1).and_then(|last| world.lease(last.state.lease()?));
-    last.is_some_and(|lease| is_alive(world, lease, now)).then_some(Reason::LastAttemptAlive)
+    last.is_some_and(|lease| may_live(world, lease, now)).then_some(Reason::LastAttemptAlive)
 }
 
 /// The job or the name that a job waits for. One that is no longer in memory is done.
@@ -264,13 +264,13 @@ pub(super) fn waits_for(world: &World, job: &Job) -> Option<Reason> {
 
 /// Whether processes of an ended lease are not proven gone: the task's next attempt waits for the proof, or for the next
 /// boot. A device of the lease that has left its quarantine is such a proof.
-fn is_alive(world: &World, lease: &Lease, now: &Now) -> bool {
+pub fn may_live(world: &World, lease: &Lease, now: &Now) -> bool {
     let quarantined = |uuid: &Uuid| {
         world.pool.get(uuid).is_some_and(
             |device| matches!(&device.state, DeviceState::Quarantined(why) if why.lease == Some(lease.id)),
         )
     };
-    world.leases.is_unproven(lease, now)
+    lease.is_unproven(now)
         && (lease.returned.is_none()
             || lease.held.devices.is_empty()
             || lease.held.devices.iter().any(|held| quarantined(&held.uuid)))
