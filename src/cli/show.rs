@@ -148,6 +148,9 @@ fn course(detail: &JobDetail, setup: &Setup) -> Vec<Fact> {
     }
     let (gpu, core) = (hours(row.gpu_ms(&detail.at)), hours(row.core_ms(&detail.at)));
     plain("held", format!("{gpu} GPU-h, {core} core-h"));
+    if let Some(enforcement) = detail.attempts.iter().rev().find_map(|row| row.enforcement.as_ref()) {
+        plain("limits", enforcement.to_string());
+    }
     if let Some(peak) = row.peak_memory {
         plain("peak memory", peak.to_string());
     }

@@ -8,7 +8,7 @@ use super::held::Held;
 use super::message::Message;
 use super::turns::{Daemon, Waiting};
 use crate::inbox::InboxEvent;
-use crate::model::{EventRecord, Revision, chain};
+use crate::model::{EventRecord, LeaseId, Revision, chain};
 use crate::protocol::{Command, Reply, Request, Snapshot};
 use crate::sched::{EngineReport, Input};
 use crate::store::{Batch, StoreError};

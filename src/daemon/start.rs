@@ -10,6 +10,7 @@ use super::message::{INBOX_LEN, Mailbox, Message, fill_random};
 use super::picture::Picture;
 use super::socket::{self, Desk};
 use super::turns::Daemon;
+use crate::cgroup::Layout;
 use crate::config::{Config, Environment, Paths};
 use crate::engine::local::{LocalConfig, LocalEngine};
 use crate::engine::{Engine, EngineError};
@@ -19,6 +20,7 @@ use crate::model::{Bytes, Owner, Revision};
 use crate::sched::{Input, World, leases_to_find, resume};
 use crate::store::{Identity, Store, StoreError, StoreOptions};
 use jiff::tz::TimeZone;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -117,6 +119,7 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
     })?;
     socket::raise_files();
     let _lock = lock(paths)?;
+    open_all_it_may();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(4)
@@ -132,6 +135,12 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
         drop(clerk.join());
         Ok(())
     })
+}
+
+/// A descriptor for each lease and client: as many as the system lets this process have. Failure leaves what there is.
+fn open_all_it_may() {
+    let most = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
 }
 
 fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandle<()>), DaemonError> {
@@ -158,7 +167,7 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     };
     let mut first = vec![Input::Host(gpu::host_reading(simulated))];
     first.extend(listed.map(Input::Devices));
-    engine.survey(&leases_to_find(&world)).map_err(DaemonError::Engine)?;
+    engine.survey(&leases_to_find(&world, &crate::clock::now())).map_err(DaemonError::Engine)?;
     let unfinished = resume(&world);
     let inbox = watch_inbox(&paths, &config, &owner, &mailbox)?;
     let inbox = Arc::new(inbox);
@@ -229,7 +238,9 @@ fn engine(
         lock_dir,
         executable,
         collector: None,
+        cgroups: Layout::find(&paths.state),
     };
+    tracing::info!(cgroups = %local.cgroups, "what jobs are held to");
     let mailbox = mailbox.clone();
     let report = Arc::new(move |report| mailbox.post(Message::Input(Input::Engine(report))));
     LocalEngine::new(local, report).map_err(DaemonError::Engine)

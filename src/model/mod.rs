@@ -5,6 +5,7 @@
 
 mod attempt;
 mod collect;
+mod enforcement;
 mod event;
 mod fit;
 mod gpu;
@@ -19,6 +20,7 @@ mod time;
 
 pub use attempt::{AttemptFact, AttemptState, Cursor, RunEnd, TransitionError};
 pub use collect::{Collect, Collected};
+pub use enforcement::{EnforcedBy, Enforcement};
 pub use event::{CancelRequest, DropIdent, Event, EventRecord, Origin};
 pub use fit::{memory_fits, model_matches};
 pub use gpu::{

@@ -63,8 +63,10 @@ pub(super) fn read(turn: &mut Turn<'_>, readings: &[GpuReading]) {
             DeviceState::Quarantined(quarantine) => {
                 // It is let out by what it was put in for, and must be free in every other way.
                 let lease = quarantine.lease.and_then(|lease| turn.world.lease(lease));
-                let clean =
-                    lease.is_none_or(|lease| turn.world.pool.drained(&reading.uuid, lease) == Drained::Clean);
+                let clean = lease.is_none_or(|lease| {
+                    !lease.is_unproven(&turn.now)
+                        && turn.world.pool.drained(&reading.uuid, lease) == Drained::Clean
+                });
                 if clean && Pool::judge(device, |token| is_ours(turn, token)) == DeviceState::Free {
                     change(turn, reading.uuid.clone(), DeviceState::Free);
                 }
@@ -85,7 +87,7 @@ pub(super) fn read(turn: &mut Turn<'_>, readings: &[GpuReading]) {
 pub(super) fn settle(turn: &mut Turn<'_>) {
     let draining: Vec<Lease> = turn.world.leases.draining().cloned().collect();
     for lease in draining {
-        let unproven = turn.world.leases.is_unproven(&lease, &turn.now);
+        let unproven = lease.is_unproven(&turn.now);
         let since = turn.world.leases.draining_since(lease.id, turn.now);
         match drain(turn, &lease, unproven, &since) {
             Drain::Over(verdict) => give_back(turn, &lease, unproven, verdict),
@@ -118,7 +120,7 @@ fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, since: &Now) -> Drain {
     let (last, next) = probes(waited.0);
     let (mut details, mut open, mut due, mut seen) = (Vec::new(), unproven, false, true);
     if unproven {
-        details.push("a process did not answer its kill".to_owned());
+        details.push(turn.world.leases.culprit(lease.id));
     }
     for held in &lease.held.devices {
         let (why, not_yet) = match turn.world.pool.drained(&held.uuid, lease) {

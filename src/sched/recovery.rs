@@ -16,10 +16,13 @@ const GRANT_MAX_AGE: Span = Span::secs(10);
 
 /// Leases whose attempt is not done: their supervisors live, or have left word in their journals. An engine is asked for
 /// them after a start.
-pub fn leases_to_find(world: &World) -> Vec<(LeaseId, Token)> {
+pub fn leases_to_find(world: &World, now: &Now) -> Vec<(LeaseId, Token)> {
     let current =
         world.queue.live().flat_map(|job| job.tasks.iter()).filter_map(|task| task.current().state.lease());
-    let ids: BTreeSet<LeaseId> = current.chain(world.leases.iter().map(|lease| lease.id)).collect();
+    // Those of which a process outlived its kill: somebody has to see it go.
+    let unproven = world.unproven(now).map(|lease| lease.id);
+    let ids: BTreeSet<LeaseId> =
+        current.chain(world.leases.iter().map(|lease| lease.id)).chain(unproven).collect();
     ids.into_iter().filter_map(|id| world.lease(id).map(|lease| (id, lease.token.clone()))).collect()
 }
 

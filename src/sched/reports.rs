@@ -3,8 +3,8 @@
 use super::step::Turn;
 use super::{Effect, EngineReport, lifecycle};
 use crate::model::{
-    AttemptNo, Bytes, Collected, Cursor, EndedBy, Event, Failure, Job, JobId, LeaseId, Now, Outcome, RunEnd,
-    TaskIx,
+    AttemptNo, Bytes, Collected, Cursor, EndedBy, Enforcement, Event, Failure, Job, JobId, LeaseId, Now,
+    Outcome, RunEnd, TaskIx,
 };
 
 /// How a run ended, with who says so.
@@ -20,21 +20,24 @@ struct End {
 /// Takes one report.
 pub(super) fn report(turn: &mut Turn<'_>, report: EngineReport) {
     match report {
-        EngineReport::Started { lease, task, attempt, at } => started(turn, lease, (task, attempt), at),
+        EngineReport::Started { lease, task, attempt, at, enforcement } => {
+            started(turn, lease, (task, attempt), at, enforcement);
+        }
         EngineReport::Heartbeat { lease, at } => {
             // Not a moment that is still to come, whatever a clock said.
             let future = at.boot == turn.now.boot && at.boottime_ms > turn.now.boottime_ms;
             turn.world.heartbeat(lease, if future { turn.now } else { at });
         }
         EngineReport::Ended { lease, task, attempt, at, end, by, peak_memory, suspended_ms, notes } => {
-            if by == EndedBy::Proven && turn.world.lease(lease).is_some_and(|lease| lease.ended.is_some()) {
-                // The last process went after all.
-                turn.world.leases.prove(lease);
+            if by == EndedBy::Proven {
+                gone(turn, lease);
             }
             if runs(turn, lease, (task, attempt)) {
                 ended(turn, lease, End { at, how: end, by, peak_memory, suspended_ms, notes });
             }
         }
+        EngineReport::Outlived { lease, who } => turn.world.leases.outlived(lease, who),
+        EngineReport::Gone { lease } => gone(turn, lease),
         EngineReport::Collected { lease, task, attempt, result } => {
             collected(turn, lease, (task, attempt), result);
         }
@@ -63,12 +66,32 @@ fn lost(at: Now, by: EndedBy, why: String) -> End {
     End { at, how: RunEnd::Lost { why }, by, peak_memory: None, suspended_ms: 0, notes: Vec::new() }
 }
 
-fn started(turn: &mut Turn<'_>, lease: LeaseId, (task, attempt): (TaskIx, AttemptNo), at: Now) {
+fn started(
+    turn: &mut Turn<'_>,
+    lease: LeaseId,
+    (task, attempt): (TaskIx, AttemptNo),
+    at: Now,
+    enforcement: Option<Enforcement>,
+) {
     if let Some(job) = live_job(turn, lease, &[Cursor::Renting])
         && runs(turn, lease, (task, attempt))
     {
         let started = within(turn, lease, at).map_or(turn.now, |(at, _)| at);
-        turn.emit(Event::AttemptStarted { lease, job, task, attempt, started });
+        turn.emit(Event::AttemptStarted { lease, job, task, attempt, started, enforcement });
+    }
+}
+
+/// The last processes of a lease that ended without them went after all. Its devices are judged anew.
+fn gone(turn: &mut Turn<'_>, id: LeaseId) {
+    let Some(lease) = turn.world.lease(id).filter(|lease| lease.is_unproven(&turn.now)) else { return };
+    let (is_back, has_devices) = (lease.returned.is_some(), !lease.held.devices.is_empty());
+    turn.emit(Event::LeaseProven { lease: id });
+    if has_devices {
+        turn.effect(Effect::Probe);
+    }
+    if is_back {
+        // Its supervisor had to stay for this.
+        turn.effect(Effect::Dismiss { lease: id });
     }
 }
 
@@ -149,10 +172,9 @@ fn not_launched(turn: &mut Turn<'_>, lease: LeaseId, at: Now, why: String) {
 
 /// The supervisor is gone without a word: its run is lost, and never taken up again.
 fn missing(turn: &mut Turn<'_>, lease: LeaseId, missing: Missing) {
-    let Missing { heartbeat, at, gone, collecting, why } = missing;
-    if gone && turn.world.lease(lease).is_some_and(|lease| lease.ended.is_some()) {
-        // Nobody is left of a run that has ended: also nobody who had not answered his kill.
-        turn.world.leases.prove(lease);
+    let Missing { heartbeat, at, gone: all_gone, collecting, why } = missing;
+    if all_gone {
+        gone(turn, lease);
     }
     if live_job(turn, lease, &[Cursor::Renting, Cursor::Running]).is_some() {
         if let Some(seen) = heartbeat {
@@ -160,7 +182,7 @@ fn missing(turn: &mut Turn<'_>, lease: LeaseId, missing: Missing) {
         }
         let Some(record) = turn.world.leases.get(lease) else { return };
         let end = match at {
-            Some(at) if gone => lost(at, EndedBy::Proven, why),
+            Some(at) if all_gone => lost(at, EndedBy::Proven, why),
             Some(at) => lost(at, EndedBy::AfterKill, why),
             None => lost(record.heartbeat, EndedBy::Estimated, why),
         };

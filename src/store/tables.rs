@@ -257,7 +257,9 @@ const fn event_of(event: &Event) -> EventOf {
         | Event::PositionChanged { job, .. }
         | Event::JobPaused { job, .. }
         | Event::JobResumed { job } => EventOf::Job(job.0),
-        Event::LeaseEnded { lease, .. } | Event::LeaseReturned { lease, .. } => EventOf::Lease(*lease),
+        Event::LeaseEnded { lease, .. }
+        | Event::LeaseReturned { lease, .. }
+        | Event::LeaseProven { lease } => EventOf::Lease(*lease),
         Event::SubmissionAccepted { .. } | Event::DeviceChanged { .. } => EventOf::Nobody,
     }
 }

@@ -443,7 +443,7 @@ impl Noise {
             Self::Cores(cores) => Input::Host(HostReading { cores, memory: Bytes::gib(100) }),
             Self::Started(lease, attempt) => {
                 let (lease, attempt) = (LeaseId(lease), AttemptNo(attempt));
-                Input::Engine(EngineReport::Started { lease, task, attempt, at: now })
+                Input::Engine(EngineReport::Started { lease, task, attempt, at: now, enforcement: None })
             }
             Self::Ended(lease, attempt, end, proven) => Input::Engine(EngineReport::Ended {
                 lease: LeaseId(lease),

@@ -262,11 +262,6 @@ impl Sandbox {
         text
     }
 
-    /// The process of the scheduler.
-    pub(crate) fn scheduler_pid(&self) -> u32 {
-        self.scheduler.as_ref().unwrap().id()
-    }
-
     /// Ends the scheduler as a power failure would: no handler runs.
     pub(crate) fn kill_scheduler(&mut self) {
         let mut child = self.scheduler.take().unwrap();

@@ -372,6 +372,7 @@ fn hostile_answer(request: &Request) -> Reply {
         Request::Query(Query::MeterCheck) => {
             Reply::MeterChecked { leases: 1, differences: vec![HOSTILE.to_owned()] }
         }
+        Request::Query(Query::Notices) => Reply::Notices(hostile_snapshot().notices),
         Request::Query(Query::Ping) | Request::Subscribe { .. } => Reply::Pong,
         Request::Command(overnight::protocol::Command::Pause { .. }) => {
             Reply::Ok { message: HOSTILE.to_owned() }

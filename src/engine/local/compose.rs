@@ -2,6 +2,7 @@
 
 use super::LocalConfig;
 use super::ports;
+use crate::cgroup::Limits;
 use crate::model::{Code, Collect, DataFrom, OutputItem, Run, TaskIx};
 use crate::sched::Launch;
 use crate::supervisor::spec::{DataLink, Device, Devices, Environment, LaunchSpec, WorkDir};
@@ -41,6 +42,7 @@ pub(super) fn compose(
         log: attempt_dir.join("log.txt"),
         log_bound: config.log_bound,
         limit: launch.limit,
+        limits: limits(launch),
         stop: spec.work.stop,
         devices: Devices {
             held: launch
@@ -83,6 +85,16 @@ fn work_dir(launch: &Launch, config: &LocalConfig, run_dir: &Path) -> WorkDir {
         (Some(_), Code::Snapshot { .. }) | (None, _) => {
             WorkDir::Fresh(run_dir.join(format!("work-{}-{}", launch.task, launch.attempt)))
         }
+    }
+}
+
+/// What was asked for is enforced; what a job gets by default is only counted.
+fn limits(launch: &Launch) -> Limits {
+    let request = &launch.spec.request;
+    Limits {
+        memory: request.memory.is_some().then_some(launch.memory),
+        cpus: request.cpus.is_some().then_some(launch.cores),
+        share: launch.cores,
     }
 }
 

@@ -88,7 +88,7 @@ fn granted(after: &World, job: JobId, held: &Held, now: &Now) -> Found {
     }
     for task in &row.tasks {
         let last = task.attempts.iter().rev().nth(1).and_then(|last| after.lease(last.state.lease()?));
-        if let Some(last) = last.filter(|last| plan::is_alive(after, last, now)) {
+        if let Some(last) = last.filter(|last| plan::may_live(after, last, now)) {
             return Err(format!("I4: job {job} is granted while lease {} is not proven gone", last.id));
         }
     }
@@ -141,7 +141,7 @@ fn returned(after: &World, decision: &Decision, lease: Option<&Lease>, now: &Now
         };
         let state = after.pool.get(&held.uuid).map(|device| &device.state);
         if state == Some(&DeviceState::Free) || decision.events.iter().any(given_on) {
-            if after.leases.is_unproven(lease, now) {
+            if lease.is_unproven(now) {
                 return Err(format!("I8: {} is free with a process of lease {} left", held.uuid, lease.id));
             }
             free(after, &held.uuid, Some(lease))?;

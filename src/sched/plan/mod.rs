@@ -262,7 +262,7 @@ pub(super) fn gate(world: &World, job: &Job, now: &Now) -> Option<Reason> {
         }
     }
     let last = task.attempts.iter().rev().nth(1).and_then(|last| world.lease(last.state.lease()?));
-    if last.is_some_and(|lease| is_alive(world, lease, now)) {
+    if last.is_some_and(|lease| may_live(world, lease, now)) {
         return Some(Reason::LastAttemptAlive);
     }
     world.held_up.clone().map(|why| Reason::HeldUp { why })
@@ -281,7 +281,7 @@ pub(super) fn waits_for(world: &World, job: &Job) -> Option<Reason> {
 /// Whether processes of an ended lease are not proven gone: the task's next attempt waits for the proof, or for the next
 /// boot. Devices of the lease that were seen free after it are such a proof; one that was closed, or let out of quarantine
 /// by hand and not seen free yet, is none.
-pub(super) fn is_alive(world: &World, lease: &Lease, now: &Now) -> bool {
+pub fn may_live(world: &World, lease: &Lease, now: &Now) -> bool {
     let seen_free = |uuid: &Uuid| {
         world.pool.get(uuid).is_some_and(|device| {
             matches!(
@@ -290,7 +290,7 @@ pub(super) fn is_alive(world: &World, lease: &Lease, now: &Now) -> bool {
             )
         })
     };
-    world.leases.is_unproven(lease, now)
+    lease.is_unproven(now)
         && (lease.returned.is_none()
             || lease.held.devices.is_empty()
             || !lease.held.devices.iter().all(|held| seen_free(&held.uuid)))

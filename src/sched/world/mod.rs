@@ -23,6 +23,9 @@ use crate::model::{
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
+/// So many of the leases that ended last are looked at for processes that may still live.
+const UNPROVEN_DEPTH: usize = 1_000;
+
 /// Everything the scheduler knows.
 #[derive(Debug, Clone, Default)]
 pub struct World {
@@ -196,7 +199,9 @@ impl World {
                 self.touched.jobs.insert(*job);
             }
             event @ Event::LeaseGranted { .. } => self.grant(event, at)?,
-            event @ (Event::LeaseEnded { .. } | Event::LeaseReturned { .. }) => self.close(event, at)?,
+            event @ (Event::LeaseEnded { .. } | Event::LeaseReturned { .. } | Event::LeaseProven { .. }) => {
+                self.close(event, at)?;
+            }
             Event::DeviceChanged { uuid, state } => {
                 self.pool.set_state(uuid, state.clone());
                 self.touched.devices.insert(uuid.clone());
@@ -254,6 +259,7 @@ impl World {
             granted: at,
             heartbeat: at,
             ended: None,
+            gone: None,
             waived: false,
             suspended_ms: 0,
             returned: None,
@@ -277,6 +283,12 @@ impl World {
                 let returned = self.leases.give_back(*lease, Returned { at, verdict: verdict.clone() })?;
                 self.pool.give_back(&returned, at);
                 returned
+            }
+            Event::LeaseProven { lease } => {
+                let mut proven = self.lease(*lease).ok_or(ApplyError::NoLease(*lease))?.clone();
+                proven.gone = Some(at);
+                self.leases.prove(*lease, at);
+                proven
             }
             _ => return Ok(()),
         };
@@ -309,6 +321,11 @@ impl World {
             |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
         self.pool.gpus() == 0
             || self.pool.devices().any(|(_, device)| device.gpu.is_none() || gone(&device.state))
+    }
+
+    /// Leases of which a process may still live, the newest that ended.
+    pub fn unproven<'w>(&'w self, now: &'w Now) -> impl Iterator<Item = &'w Lease> {
+        self.ledger.iter().rev().take(UNPROVEN_DEPTH).filter(|lease| lease.is_unproven(now))
     }
 
     /// A supervisor's sign of life. Not an event: it is stored with the next change of the lease.

@@ -325,7 +325,7 @@ impl Life {
             let uuid = gpu.uuid;
             let state = self.world.pool.get(&uuid).map(|device| device.state.word());
             let unproven = self.world.leases.draining().any(|lease| {
-                self.world.leases.is_unproven(lease, &self.machine.now())
+                lease.is_unproven(&self.machine.now())
                     && lease.held.devices.iter().any(|device| device.uuid == uuid)
             });
             let fine = self.machine.on(&uuid).next().is_none() && self.machine.is_ill(&uuid).is_none();
