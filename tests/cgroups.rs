@@ -160,7 +160,11 @@ fn without_groups_the_work_runs_all_the_same_and_it_is_said_that_its_limits_are_
     it.launch(&asking(Some(Bytes::mib(64)), Some(1), "exit 3"));
     let held = it.until_held();
     assert_eq!(held.to_string(), "advisory: not in this test");
-    assert_eq!(it.until_ended().how, RunEnd::Exited { code: 3 });
+    let end = it.until_ended();
+    assert_eq!(end.how, RunEnd::Exited { code: 3 });
+    for what in ["request.memory is advisory", "request.cpus is advisory"] {
+        assert!(end.notes.iter().any(|note| note.starts_with(what)), "{:?}", end.notes);
+    }
 }
 
 #[test]

@@ -37,15 +37,15 @@ impl Enforcement {
         Self { by: EnforcedBy::Nothing, memory: false, cpus: false, processes: false, why: Some(why) }
     }
 
-    /// The word of `show --json` for one of the three.
-    pub const fn word(enforced: bool) -> &'static str {
+    /// The word for one of the three.
+    const fn word(enforced: bool) -> &'static str {
         if enforced { "enforced" } else { "advisory" }
     }
 }
 
 impl EnforcedBy {
-    /// The words of `show --json`; `None`: nothing.
-    pub const fn words(self) -> Option<&'static str> {
+    /// In words; `None`: nothing.
+    const fn words(self) -> Option<&'static str> {
         match self {
             Self::CgroupV2 => Some("cgroup v2"),
             Self::CgroupV1 => Some("cgroup v1"),

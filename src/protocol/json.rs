@@ -4,9 +4,7 @@
 //! with the zone's offset, durations integer milliseconds, memory bytes, and what is unknown is null.
 
 use super::{AttemptRow, GpuRow, JobDetail, JobRow, MeterBy, MeterRow, MeterTable, TaskCounts};
-use crate::model::{
-    Enforcement, Failure, GpuProcess, Now, Outcome, ProcessKind, Verdict, WorkKind, is_unsafe,
-};
+use crate::model::{Failure, GpuProcess, Now, Outcome, ProcessKind, Verdict, WorkKind, is_unsafe};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
@@ -197,21 +195,9 @@ struct Attempt<'a> {
     gpu_ms: u64,
     waived: bool,
     ended_by: Option<&'static str>,
-    /// Null if it was never started.
-    enforcement: Option<Enforced<'a>>,
     outcome: Option<End>,
     /// Null if it never held anything.
     release: Option<Release<'a>>,
-}
-
-/// What the kernel held the work to: `enforced` or `advisory`.
-#[derive(Debug, Serialize)]
-struct Enforced<'a> {
-    by: Option<&'static str>,
-    memory: &'static str,
-    cpus: &'static str,
-    processes: &'static str,
-    detail: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -393,13 +379,6 @@ fn attempt<'a>(row: &'a AttemptRow, zone: &'a TimeZone) -> Attempt<'a> {
         gpu_ms: row.gpu_ms,
         waived: row.waived,
         ended_by: row.ended_by.map(crate::model::EndedBy::word),
-        enforcement: row.enforcement.as_ref().map(|enforcement| Enforced {
-            by: enforcement.by.words(),
-            memory: Enforcement::word(enforcement.memory),
-            cpus: Enforcement::word(enforcement.cpus),
-            processes: Enforcement::word(enforcement.processes),
-            detail: enforcement.why.as_deref(),
-        }),
         outcome: row.outcome.as_ref().map(end),
         release: row.lease.map(|_| Release { verdict, detail }),
     }

@@ -67,7 +67,19 @@ pub(super) fn start(spec: &LaunchSpec, seated: Seated) -> Result<Started, Refusa
         let before = enforcement.why.take().map(|before| format!("; {before}")).unwrap_or_default();
         enforcement = Enforcement::advisory(format!("{why}{before}"));
     }
+    notes.extend(not_enforced(spec, &enforcement));
     Ok(Started { main, at, pipe, log, enforcement, notes })
+}
+
+/// What was asked for and is not enforced, for the receipt.
+fn not_enforced(spec: &LaunchSpec, enforcement: &Enforcement) -> Vec<String> {
+    let why = enforcement.why.as_deref().unwrap_or("no cgroup has it");
+    let asked = [
+        ("memory", spec.limits.memory.is_some(), enforcement.memory),
+        ("cpus", spec.limits.cpus.is_some(), enforcement.cpus),
+    ];
+    let missed = asked.into_iter().filter(|(_, asked, enforced)| *asked && !enforced);
+    missed.map(|(what, ..)| format!("request.{what} is advisory here, not enforced: {why}")).collect()
 }
 
 /// The attempt's private directories below the run directory.
