@@ -38,7 +38,7 @@ use super::world::World;
 use crate::model::{JobId, Now};
 
 /// Up to so many jobs and ended leases a world is checked whole after every turn.
-const SMALL: usize = 24;
+const SMALL: usize = 8;
 /// Up to so many it is worth working out in each turn what else could start.
 const MIDDLING: usize = 512;
 /// A world of middling size is checked whole once in so many turns.
@@ -60,18 +60,22 @@ pub(super) fn turn(world: &World, decision: &Decision, now: &Now) -> Result<(), 
     if world.broken {
         return Ok(());
     }
-    let every = match size(world) {
-        0..=SMALL => 1,
-        size if size <= MIDDLING => WHOLE_EVERY,
-        _ => LARGE_WHOLE_EVERY,
-    };
-    if world.counters.revision.0.is_multiple_of(every) {
+    if is_time_for_whole(world) {
         state::whole(world)?;
         turn::progress(world, decision, now)?;
     } else {
         state::touched(world)?;
     }
     turn::decided(world, decision, now)
+}
+
+fn is_time_for_whole(world: &World) -> bool {
+    let every = match size(world) {
+        0..=SMALL => 1,
+        size if size <= MIDDLING => WHOLE_EVERY,
+        _ => LARGE_WHOLE_EVERY,
+    };
+    world.counters.revision.0.is_multiple_of(every)
 }
 
 /// The start that is promised to the head of the line, where it is affordable to know.

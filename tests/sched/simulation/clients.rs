@@ -36,9 +36,10 @@ pub(super) struct People {
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     id: u64,
+    /// The job, as the client saw it.
     about: Option<(JobId, Generation)>,
     /// It was decided on what the job was no more when the turn began.
-    old: bool,
+    pub(super) old: bool,
     kind: Kind,
 }
 
@@ -147,7 +148,8 @@ impl Life {
             self.submit();
         }
         let client = self.dice.below(3) as usize;
-        if self.people.pictures[client].is_empty() || !self.faults.strikes(&mut self.dice, Fault::OldPicture)
+        if self.people.pictures[client].is_empty()
+            || !self.faults.threatens(&mut self.dice, Fault::OldPicture, 1)
         {
             let live = self.world.queue.live().chain(self.world.queue.history().take(2));
             self.people.pictures[client] = live.map(|job| (job.id, job.generation)).collect();

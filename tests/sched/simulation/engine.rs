@@ -156,7 +156,13 @@ impl Life {
         }
         self.machine.starts(lease);
         let at = self.machine.now();
-        self.say(lease, |lease, task, attempt| EngineReport::Started { lease, task, attempt, at });
+        self.say(lease, |lease, task, attempt| EngineReport::Started {
+            lease,
+            task,
+            attempt,
+            at,
+            enforcement: None,
+        });
     }
 
     /// The work goes to its end, or is ended: unless its supervisor is killed first, or a process survives its kill.
@@ -343,7 +349,7 @@ impl Life {
 
     /// What the engine of a scheduler that starts finds of the leases that are not at their end.
     pub(super) fn survey(&mut self) {
-        for (lease, token) in leases_to_find(&self.world) {
+        for (lease, token) in leases_to_find(&self.world, &self.machine.now()) {
             let now = self.machine.now();
             let Some(work) = self.machine.work.get(&lease) else {
                 // Its journal's name is taken: no supervisor will come any more.
@@ -404,7 +410,7 @@ impl Life {
 
 fn started(work: &super::machine::Work, at: Now) -> EngineReport {
     let (lease, task, attempt) = (work.launch.lease, work.launch.task, work.launch.attempt);
-    EngineReport::Started { lease, task, attempt, at }
+    EngineReport::Started { lease, task, attempt, at, enforcement: None }
 }
 
 fn ended(work: &super::machine::Work) -> Option<EngineReport> {

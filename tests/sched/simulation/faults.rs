@@ -53,10 +53,10 @@ pub(super) enum Fault {
 
 /// All of them: the chance at each occasion in a thousand where the kind is usual, and the words of the report.
 const KINDS: &[(Fault, u64, &str)] = &[
-    (Fault::KilledBeforeAppend, 12, "scheduler killed between step and append"),
-    (Fault::KilledAfterAppend, 12, "scheduler killed between append and effects"),
-    (Fault::KilledBetweenEffects, 12, "scheduler killed between two effects"),
-    (Fault::KilledInRecovery, 60, "scheduler killed while it recovers"),
+    (Fault::KilledBeforeAppend, 8, "scheduler killed between step and append"),
+    (Fault::KilledAfterAppend, 8, "scheduler killed between append and effects"),
+    (Fault::KilledBetweenEffects, 8, "scheduler killed between two effects"),
+    (Fault::KilledInRecovery, 12, "scheduler killed while it recovers"),
     (Fault::DownForHours, 100, "scheduler down for long"),
     (Fault::ReportLate, 100, "report late"),
     (Fault::ReportLost, 40, "report lost"),
@@ -67,21 +67,21 @@ const KINDS: &[(Fault, u64, &str)] = &[
     (Fault::GpuGone, 10, "GPU gone"),
     (Fault::GpuUnlisted, 8, "GPU not listed"),
     (Fault::GpuHangs, 12, "GPU does not answer"),
-    (Fault::GpuDirty, 60, "GPU dirty after a run"),
+    (Fault::GpuDirty, 100, "GPU dirty after a run"),
     (Fault::GpuOutsider, 12, "GPU used from outside"),
-    (Fault::LockTaken, 40, "another scheduler was faster"),
+    (Fault::LockTaken, 80, "another scheduler was faster"),
     (Fault::GpusRenumbered, 300, "GPUs in another order after a reboot"),
     (Fault::DiskError, 12, "append fails, nothing durable"),
     (Fault::DiskErrorDurable, 10, "append fails, durable nevertheless"),
     (Fault::KilledWhileFrozen, 200, "scheduler killed in a frozen turn"),
     (Fault::DiskFullForHours, 250, "turn frozen for long"),
-    (Fault::OutputDiskFull, 60, "no room for the output"),
+    (Fault::OutputDiskFull, 80, "no room for the output"),
     (Fault::WallStep, 12, "wall clock set"),
     (Fault::Suspend, 8, "machine suspended"),
     (Fault::Reboot, 5, "machine rebooted"),
     (Fault::PowerLoss, 300, "power lost with the journal's tail"),
     (Fault::SupervisorKilled, 12, "supervisor killed"),
-    (Fault::Unkillable, 50, "process survives its kill"),
+    (Fault::Unkillable, 100, "process survives its kill"),
     (Fault::JournalUnreadable, 200, "journal unreadable"),
     (Fault::SpawnFails, 40, "supervisor cannot be started"),
     (Fault::CannotStart, 40, "work cannot be started"),
@@ -123,10 +123,20 @@ impl Faults {
 
     /// Likewise, `factor` times as likely as elsewhere.
     pub(super) fn strikes_near(&mut self, dice: &mut Dice, fault: Fault, factor: u64) -> bool {
-        let ix = fault as usize;
-        let strikes = self.on && self.rates[ix] > 0 && dice.per_mille(self.rates[ix] * factor);
-        self.counts[ix] += u64::from(strikes);
+        let strikes = self.threatens(dice, fault, factor);
+        self.struck(fault, u64::from(strikes));
         strikes
+    }
+
+    /// Likewise, of one that may yet come to nothing: [`struck`](Self::struck) counts it.
+    pub(super) fn threatens(&self, dice: &mut Dice, fault: Fault, factor: u64) -> bool {
+        let rate = self.rates[fault as usize];
+        self.on && rate > 0 && dice.per_mille(rate * factor)
+    }
+
+    /// Counts a fault that came about.
+    pub(super) const fn struck(&mut self, fault: Fault, times: u64) {
+        self.counts[fault as usize] += times;
     }
 }
 

@@ -199,6 +199,7 @@ impl Life {
         self.ledger.hears(&inputs);
         self.trace(|| format!("told {inputs:?}"));
         let asked = self.people.asked(&inputs, &self.world);
+        self.faults.struck(Fault::OldPicture, asked.iter().filter(|asked| asked.old).count() as u64);
         let moment = Moment { now: self.machine.now(), seed: 3 };
         let decision = step(&mut self.world, inputs, moment);
         assert_eq!(decision.bug, None);

@@ -41,9 +41,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Seeds that are run without being told otherwise.
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 500;
 /// One life in so many keeps its state in the real store.
-const STORE_EVERY: u64 = 25;
+const STORE_EVERY: u64 = 100;
 /// Turns with faults; then so many in which all must be done.
 const FAULTY_TURNS: usize = 120;
 const HEALING_TURNS: usize = 4_000;

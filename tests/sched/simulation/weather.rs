@@ -134,7 +134,9 @@ impl Life {
             self.survey();
             self.people.rescan(&mut self.pending);
             let unfinished = resume(&self.world);
-            assert_eq!(resume(&self.durable.restore()), unfinished, "recovery is the same again");
+            if self.turns.is_multiple_of(4) {
+                assert_eq!(resume(&self.durable.restore()), unfinished, "recovery is the same again");
+            }
             let mut killed = false;
             for effect in unfinished {
                 killed = again < 3 && self.faults.strikes(&mut self.dice, Fault::KilledInRecovery);
