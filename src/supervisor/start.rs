@@ -5,7 +5,7 @@ use super::process::{self, ProcessId};
 use super::spec::{DataLink, LaunchSpec, WorkDir};
 use super::{devices, environment, script};
 use crate::clock;
-use crate::model::{Now, Run};
+use crate::model::{Now, Run, shortened};
 use rustix::process::{Resource, Rlimit};
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -18,6 +18,9 @@ use std::process::{Command, Stdio};
 
 /// How likely the kernel takes a process of the work first when memory runs out, of 1000.
 const OOM_SCORE: &[u8] = b"500";
+
+/// What is told of a program's name.
+const SHOWN: usize = 200;
 
 /// An attempt that runs.
 #[derive(Debug)]
@@ -216,6 +219,8 @@ fn command(spec: &LaunchSpec, scratch: &Scratch) -> Result<(Command, String), Re
 }
 
 fn not_started(what: &str, work: &Path, error: &io::Error) -> Refusal {
+    // A word of a job file: it may be as long as one, and goes into every list.
+    let what = shortened(what, SHOWN);
     let words = match error.kind() {
         io::ErrorKind::NotFound => format!(
             "`{what}` was not found (exit 127 in a shell); PATH is the one of the scheduler's config, and a relative \
