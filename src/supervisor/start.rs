@@ -7,13 +7,16 @@ use super::seat::Seated;
 use super::spec::{DataLink, LaunchSpec, WorkDir};
 use super::{blank, devices, environment, script};
 use crate::clock;
-use crate::model::{Enforcement, Now, Run};
+use crate::model::{Enforcement, Now, Run, shortened};
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+/// What is told of a program's name.
+const SHOWN: usize = 200;
 
 /// An attempt that runs.
 #[derive(Debug)]
@@ -228,6 +231,8 @@ fn work(
 }
 
 fn not_started(what: &str, work: &Path, error: &io::Error) -> Refusal {
+    // A word of a job file: it may be as long as one, and goes into every list.
+    let what = shortened(what, SHOWN);
     let words = match error.kind() {
         io::ErrorKind::NotFound => format!(
             "`{what}` was not found (exit 127 in a shell); PATH is the one of the scheduler's config, and a relative \

@@ -3,16 +3,15 @@
 use super::collection::{CollectOrder, Collection, Place, order_path};
 use super::control::Control;
 use super::devices::{self, DeviceLock};
+use super::facts::{collected_now, ended_now, intent};
 use super::message::{News, Order, Stopping};
 use super::outlived::Outlived;
-use super::process;
-use super::record::{Ended, Heartbeat, Intent, Journal, Record, VERSION};
+use super::record::{Heartbeat, Journal, Record, VERSION};
 use super::run::Running;
 use super::seat::{Seat, Seated};
 use super::spec::LaunchSpec;
 use super::start::{self, Refusal};
 use super::tree::{self, Tree};
-use crate::cgroup::Groups;
 use crate::clock;
 use crate::model::{AttemptNo, EndedBy, LeaseId, RunEnd, Span, TaskIx, Token};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -433,38 +432,7 @@ struct Ready {
     listener: bool,
 }
 
-/// Who is about to run what, now.
-pub(super) fn intent(spec: &LaunchSpec, groups: Groups) -> Intent {
-    Intent {
-        lease: spec.lease,
-        token: spec.token.clone(),
-        job: spec.job,
-        task: spec.task,
-        attempt: spec.attempt,
-        supervisor: process::own(),
-        groups,
-        at: clock::now(),
-    }
-}
-
 fn greeting(lease: LeaseId, token: &Token, journal: &Journal) -> Vec<News> {
     let hello = News::Hello { version: VERSION, lease, token: token.clone() };
     std::iter::once(hello).chain(journal.records().iter().cloned().map(News::Record)).collect()
-}
-
-fn ended_now(task: TaskIx, attempt: AttemptNo, end: RunEnd) -> Record {
-    Record::Ended(Ended {
-        task,
-        attempt,
-        at: clock::now(),
-        end,
-        by: EndedBy::Proven,
-        peak_memory: None,
-        suspended_ms: 0,
-        notes: Vec::new(),
-    })
-}
-
-fn collected_now(task: TaskIx, attempt: AttemptNo, failure: Option<String>) -> Record {
-    Record::Collected { task, attempt, failure, at: clock::now() }
 }

@@ -40,7 +40,7 @@ fn scheduler(scheduler: &Scheduler, facts: &Facts, all: &mut Vec<Finding>) {
     };
     match scheduler {
         Scheduler::None => {
-            all.push(ok("scheduler", "none runs: `overnight` or `overnight serve` starts one"))
+            all.push(ok("scheduler", "none runs: `overnight` or `overnight serve` starts one"));
         }
         Scheduler::Answers(answers) => running(answers, facts, all),
         Scheduler::Silent { holder } => all.push(fail(

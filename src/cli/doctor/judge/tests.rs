@@ -230,7 +230,7 @@ fn what_jobs_lack_is_told() {
 #[test]
 fn a_scheduler_that_does_not_come_back_is_told() {
     one(Level::Warn, "boot", "nothing starts", "overnight service install", |facts| {
-        facts.boot = Boot::default()
+        facts.boot = Boot::default();
     });
     one(Level::Warn, "boot", "ends it, jobs too", "enable-linger ana", |facts| facts.boot.lingers = false);
     assert!(said(|facts| facts.boot = Boot { cron: true, ..Boot::default() }).is_empty());
@@ -280,10 +280,10 @@ fn control_groups_that_enforce_nothing_are_called_advisory() {
         ours,
     };
     one(Level::Warn, "cgroup", "advisory", "service install", |facts| {
-        facts.cgroup = two(&["memory", "pids"], false)
+        facts.cgroup = two(&["memory", "pids"], false);
     });
     one(Level::Warn, "cgroup", "without memory and pids", "Delegate", |facts| {
-        facts.cgroup = two(&["cpu"], true)
+        facts.cgroup = two(&["cpu"], true);
     });
     one(Level::Warn, "cgroup", "version 1, with version 2", "systemd.unified", |facts| {
         facts.cgroup = Cgroup::One { controllers: vec!["cpu".to_owned()], unified: true };
