@@ -366,11 +366,10 @@ fn granted_to_the_sick(lives: &Lives, seen: &Seen, findings: &mut Findings) {
                 .iter()
                 .find(|version| version.from_ms + READING_MS <= at && version.until_ms >= at);
             for (device, sick) in version.into_iter().flat_map(|version| &version.sick) {
-                // A simulated device is dirty for the scheduler process under which its lease ended.
                 let counts = match sick {
                     Sick::Fault(_) => true,
                     Sick::Outside(_) => granted,
-                    Sick::Dirty => returned && same_scheduler(seen, was.at.boottime_ms, at),
+                    Sick::Dirty => returned && left_dirty(lives, was, seen, at),
                 };
                 if (device == name || device == uuid) && counts {
                     let text =
@@ -382,7 +381,14 @@ fn granted_to_the_sick(lives: &Lives, seen: &Seen, findings: &mut Findings) {
     }
 }
 
-/// Whether one scheduler was there from before one moment until after another.
-fn same_scheduler(seen: &Seen, from: u64, until: u64) -> bool {
-    seen.schedulers.iter().any(|(id, span)| procfs::started_ms(*id) + 1_000 < from && span.last_ms >= until)
+/// Whether a simulated device is dirty when its lease returns: it is for the scheduler process that has read it while
+/// the lease ran, in a turn of its own between the grant and the end.
+fn left_dirty(lives: &Lives, draining: &DeviceStep, seen: &Seen, until: u64) -> bool {
+    let Some(lease) = draining.lease.and_then(|lease| lives.leases.get(&lease)) else { return false };
+    let Some(began) = &lease.began else { return false };
+    began.boottime_ms < draining.logged.boottime_ms
+        && seen
+            .schedulers
+            .iter()
+            .any(|(id, span)| procfs::started_ms(*id) + TICK_MS < began.boottime_ms && span.last_ms >= until)
 }

@@ -52,6 +52,8 @@ pub(crate) struct LeaseLife {
     pub(crate) held: Held,
     pub(crate) token: String,
     pub(crate) granted: Moment,
+    /// When it was written that its attempt had started.
+    pub(crate) began: Option<Moment>,
     /// When it ended, who says so, and when that was written.
     pub(crate) ended: Option<(Moment, String, Moment)>,
     pub(crate) waived: bool,
@@ -170,6 +172,7 @@ impl Lives {
                     held: held.clone(),
                     token: token.clone(),
                     granted: at.clone(),
+                    began: None,
                     ended: None,
                     waived: false,
                     suspended_ms: 0,
@@ -243,6 +246,9 @@ impl Lives {
                     _ => Err("started"),
                 })?;
                 self.attempt(*job, (*task, *attempt))?.started = Some(started.clone());
+                if let Some(life) = self.leases.get_mut(lease) {
+                    life.began = Some(at.clone());
+                }
                 Ok(())
             }
             Fact::AttemptEnded { lease, job, task, attempt, end, .. } => {
