@@ -11,7 +11,7 @@ use super::picture::Picture;
 use super::socket::{self, Desk};
 use super::turns::Daemon;
 use crate::config::{Config, Environment, Paths};
-use crate::engine::local::{LocalConfig, LocalEngine};
+use crate::engine::local::{self, LocalConfig, LocalEngine};
 use crate::engine::{Engine, EngineError};
 use crate::gpu::{self, GpuChoice, OpenOptions};
 use crate::inbox::{Inbox, InboxConfig, InboxError};
@@ -122,6 +122,7 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
 
 fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandle<()>), DaemonError> {
     let ServeSetup { paths, config, environment, zone, gpus, seed, control, throw_away } = setup;
+    local::refuse_newer(&paths).map_err(DaemonError::Engine)?;
     let (store, mut world, earlier) = remember(&paths)?;
     let (sender, messages) = mpsc::channel(INBOX_LEN);
     let mailbox = Mailbox(sender);

@@ -65,6 +65,10 @@ pub(crate) struct Sandbox {
     environment: Vec<(String, PathBuf)>,
     /// What the scheduler is started by: namespaces, for instance.
     wrapper: Vec<String>,
+    /// What `serve` is given besides.
+    also: Vec<String>,
+    /// Nothing of it is left to be ended.
+    left: bool,
     scheduler: Option<Child>,
 }
 
@@ -80,7 +84,15 @@ impl Sandbox {
         for folder in ["home", "gates", "staging"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        Self { dir, gpus: gpus.to_owned(), environment, wrapper: Vec::new(), scheduler: None }
+        Self {
+            dir,
+            gpus: gpus.to_owned(),
+            environment,
+            wrapper: Vec::new(),
+            also: Vec::new(),
+            left: false,
+            scheduler: None,
+        }
     }
 
     /// One with a scheduler that answers.
@@ -100,6 +112,16 @@ impl Sandbox {
     /// From now on the scheduler is started by this command; the program and its arguments follow.
     pub(crate) fn wrap(&mut self, wrapper: Vec<String>) {
         self.wrapper = wrapper;
+    }
+
+    /// From now on `serve` is given these too.
+    pub(crate) fn serve_also(&mut self, arguments: &[&str]) {
+        self.also = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    }
+
+    /// Nothing of it runs, and nothing is to be ended.
+    pub(crate) fn leave(mut self) {
+        self.left = true;
     }
 
     /// From now on all that is started here finds this variable.
@@ -200,6 +222,7 @@ impl Sandbox {
         let said = File::options().create(true).append(true).open(self.dir().join("scheduler.out")).unwrap();
         let child = self
             .command_by(&self.wrapper, &["serve", "--gpus", &self.gpus])
+            .args(&self.also)
             .env("SCHEDULERS_OWN", "secret")
             .stdout(said.try_clone().unwrap())
             .stderr(said)
@@ -303,7 +326,7 @@ impl Sandbox {
         if std::thread::panicking() {
             eprintln!("{}", self.scheduler_said());
         }
-        if !self.root().join(".state").exists() {
+        if self.left || !self.root().join(".state").exists() {
             return;
         }
         if !self.answers() {
