@@ -227,7 +227,9 @@ pub(super) fn gpus(json: bool, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, C
         io.note("no GPU in the pool");
         // The scheduler knows why: a driver that refuses is one of its notices.
         if let Reply::Notices(notices) = session.query(Query::Notices)? {
-            notices.iter().for_each(|notice| io.note(&notice.text));
+            for notice in notices {
+                io.note(&notice.text);
+            }
         }
         return Ok(Exit::Ok);
     } else {

@@ -99,7 +99,7 @@ fn try_disk(dir: &Path) -> io::Result<()> {
         for n in 0..ENTRIES {
             File::create(probe.join(n.to_string()))?;
         }
-        File::create(probe.join("0"))?.write_all(&[0; BYTES])
+        File::create(probe.join("0"))?.write_all(&vec![0; BYTES])
     });
     let removed = std::fs::remove_dir_all(&probe);
     made.and(removed)

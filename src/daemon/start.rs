@@ -12,7 +12,7 @@ use super::socket::{self, Desk};
 use super::turns::Daemon;
 use crate::cgroup::Layout;
 use crate::config::{Config, Environment, Paths};
-use crate::engine::local::{LocalConfig, LocalEngine};
+use crate::engine::local::{self, LocalConfig, LocalEngine};
 use crate::engine::{Engine, EngineError};
 use crate::gpu::{self, GpuChoice, OpenOptions};
 use crate::inbox::{Inbox, InboxConfig, InboxError};
@@ -151,6 +151,7 @@ fn open_all_it_may() {
 
 fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandle<()>), DaemonError> {
     let ServeSetup { paths, config, environment, zone, gpus, seed, control, throw_away } = setup;
+    local::refuse_newer(&paths).map_err(DaemonError::Engine)?;
     let (store, mut world, earlier) = remember(&paths)?;
     let (sender, messages) = mpsc::channel(INBOX_LEN);
     let mailbox = Mailbox(sender);

@@ -67,6 +67,8 @@ pub(crate) struct Sandbox {
     environment: Vec<(String, PathBuf)>,
     /// What the scheduler is started by: namespaces, for instance.
     wrapper: Vec<String>,
+    /// Nothing of it is left to be ended.
+    left: bool,
     scheduler: Option<Child>,
 }
 
@@ -88,6 +90,7 @@ impl Sandbox {
             serve_with: Vec::new(),
             environment,
             wrapper: Vec::new(),
+            left: false,
             scheduler: None,
         }
     }
@@ -117,6 +120,11 @@ impl Sandbox {
     #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn wrap(&mut self, wrapper: Vec<String>) {
         self.wrapper = wrapper;
+    }
+
+    /// Nothing of it runs, and nothing is to be ended.
+    pub(crate) fn leave(mut self) {
+        self.left = true;
     }
 
     /// From now on all that is started here finds this variable.
@@ -337,7 +345,7 @@ impl Sandbox {
         if std::thread::panicking() {
             eprintln!("{}", self.scheduler_said());
         }
-        if !self.root().join(".state").exists() {
+        if self.left || !self.root().join(".state").exists() {
             return;
         }
         if !self.answers() {

@@ -173,12 +173,6 @@ impl Engine for LocalEngine {
 
     fn survey(&mut self, leases: &[(LeaseId, Token)]) -> Result<(), EngineError> {
         for (lease, _) in leases {
-            let journal = self.config.paths.run(*lease).join(record::NAME);
-            if let Err(JournalError::Newer { path, version }) = record::read(&journal) {
-                return Err(EngineError::Newer { path, version });
-            }
-        }
-        for (lease, _) in leases {
             self.ports.take(*lease, self.uid);
         }
         self.find(leases.iter().cloned())
@@ -208,6 +202,17 @@ fn send_some(stream: &mut UnixStream, output: &mut Vec<u8>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Refuses a state with journals of a later version: before anything of it is touched.
+pub fn refuse_newer(paths: &Paths) -> Result<(), EngineError> {
+    let Ok(runs) = std::fs::read_dir(paths.state.join("run")) else { return Ok(()) };
+    for run in runs.flatten() {
+        if let Err(JournalError::Newer { path, version }) = record::read(&run.path().join(record::NAME)) {
+            return Err(EngineError::Newer { path, version });
+        }
+    }
+    Ok(())
 }
 
 /// The channel to a supervisor that its journal says to live.
