@@ -18,10 +18,10 @@ mod step;
 pub mod view;
 pub mod world;
 
+pub use check::check_transition;
 pub use effect::{Effect, Launch, LaunchDevice, Prepare, StopKind};
 pub use forecast::{Forecast, Forecasts, forecast};
 pub use input::{EngineReport, Input, Submission};
-pub use check::check_transition;
 pub use plan::{Ask, Plan, Reason, Start, ask, explain, plan, promise};
 pub use recovery::{in_time, leases_to_find, resume};
 pub use step::{Decision, Moment, Wake, step};

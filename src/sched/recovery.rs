@@ -58,7 +58,8 @@ fn done_lately(world: &World) -> Vec<JobId> {
         *last = at.max(*last);
     }
     let lately = |job: &&Job| {
-        done(job).is_some_and(|(boot, at)| newest.get(&boot).is_some_and(|last| last - at <= RECEIPTS_AGAIN.0))
+        done(job)
+            .is_some_and(|(boot, at)| newest.get(&boot).is_some_and(|last| last - at <= RECEIPTS_AGAIN.0))
     };
     world.queue.history().filter(lately).map(|job| job.id).collect()
 }

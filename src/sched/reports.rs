@@ -80,7 +80,9 @@ fn within(turn: &Turn<'_>, lease: LeaseId, at: Now) -> Option<(Now, bool)> {
     let at = if told { at } else { lease.heartbeat };
     let attempts = turn.world.queue.get(lease.job).into_iter().flat_map(Job::attempts);
     let started = attempts
-        .filter_map(|(_, attempt)| attempt.state.started().filter(|_| attempt.state.lease() == Some(lease.id)))
+        .filter_map(|(_, attempt)| {
+            attempt.state.started().filter(|_| attempt.state.lease() == Some(lease.id))
+        })
         .last();
     let floor = started.unwrap_or(lease.granted);
     let at = if at.boottime_ms < floor.boottime_ms { floor } else { at };

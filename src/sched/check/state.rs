@@ -1,6 +1,8 @@
 //! What can be said of one world.
 
-use crate::model::{Attempt, AttemptState, Cursor, DeviceState, EndedBy, Job, Lease, LeaseId, Now, Task, Verdict};
+use crate::model::{
+    Attempt, AttemptState, Cursor, DeviceState, EndedBy, Job, Lease, LeaseId, Now, Task, Verdict,
+};
 use crate::sched::lifecycle::job_outcome;
 use crate::sched::world::World;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +122,11 @@ fn lives_by(world: &World, row: &Job, attempt: &Attempt) -> Found {
     match state {
         AttemptState::Renting { lease } | AttemptState::Running { lease, .. } => {
             if !record.is_some_and(|record| record.ended.is_none()) {
-                return Err(format!("I7: {}: it is {} and holds nothing", whose(lease), state.cursor().word()));
+                return Err(format!(
+                    "I7: {}: it is {} and holds nothing",
+                    whose(lease),
+                    state.cursor().word()
+                ));
             }
         }
         AttemptState::Returning { lease, ended, .. }
@@ -146,7 +152,8 @@ fn lives_by(world: &World, row: &Job, attempt: &Attempt) -> Found {
         AttemptState::Done { at, .. } => Some(*at),
         _ => None,
     };
-    let line = [Some(row.submitted), record.map(|record| record.granted), state.started(), state.ended(), done];
+    let line =
+        [Some(row.submitted), record.map(|record| record.granted), state.started(), state.ended(), done];
     let line: Vec<Now> = line.into_iter().flatten().collect();
     if line.windows(2).any(|pair| pair[1].boot == pair[0].boot && pair[1].boottime_ms < pair[0].boottime_ms) {
         return Err(format!("I12: the moments of attempt {} of job {id} are not in order", attempt.number));
@@ -179,8 +186,9 @@ fn lease(world: &World, record: &Lease) -> Found {
     }
     if by == EndedBy::Estimated {
         let started = world.queue.get(record.job).into_iter().flat_map(Job::attempts);
-        let started =
-            started.filter(|(_, attempt)| attempt.state.lease() == Some(id)).find_map(|(_, attempt)| attempt.state.started());
+        let started = started
+            .filter(|(_, attempt)| attempt.state.lease() == Some(id))
+            .find_map(|(_, attempt)| attempt.state.started());
         let seen = [Some(record.granted), Some(record.heartbeat), started];
         let last = seen.into_iter().flatten().map(|at| at.boottime_ms).max().unwrap_or_default();
         // Without its job nobody knows when the run was started.

@@ -1,7 +1,8 @@
 //! What can be said of one turn: of the world before it, the world after it, and what was decided between the two.
 
 use crate::model::{
-    Bytes, Cursor, DeviceState, Event, EventRecord, GpuReading, Held, Job, JobId, Lease, Now, ProcessKind, Uuid,
+    Bytes, Cursor, DeviceState, Event, EventRecord, GpuReading, Held, Job, JobId, Lease, Now, ProcessKind,
+    Uuid,
 };
 use crate::sched::step::Decision;
 use crate::sched::world::{Device, World};
@@ -69,7 +70,9 @@ fn keeps(before: &World, after: &World, decision: &Decision) -> Found {
 
 /// What a grant needs.
 fn granted(after: &World, job: JobId, held: &Held, now: &Now) -> Found {
-    let Some(row) = after.queue.get(job) else { return Err(format!("I1: job {job} is granted and not there")) };
+    let Some(row) = after.queue.get(job) else {
+        return Err(format!("I1: job {job} is granted and not there"));
+    };
     if row.cancel.is_some() || row.paused.is_some() {
         return Err(format!("I16: job {job} is granted while it is paused or being cancelled"));
     }
@@ -102,7 +105,8 @@ fn granted(after: &World, job: JobId, held: &Held, now: &Now) -> Found {
         if held.devices[..ix].iter().any(|other| other.uuid == *uuid) {
             return Err(format!("I5: {uuid} is granted twice to job {job}"));
         }
-        let found = after.pool.get(uuid).filter(|found| found.gpu.is_some()).and_then(|found| found.reading.as_ref());
+        let found =
+            after.pool.get(uuid).filter(|found| found.gpu.is_some()).and_then(|found| found.reading.as_ref());
         let Some(reading) = found else {
             return Err(format!("I6: {uuid} is granted to job {job} and was not read"));
         };
@@ -127,7 +131,11 @@ fn nobody_on(reading: &GpuReading) -> Option<Bytes> {
 /// What a return needs, and what follows from it.
 fn returned(after: &World, decision: &Decision, lease: Option<&Lease>, now: &Now) -> Found {
     let Some(lease) = lease else { return Err("I7: a lease is returned and forgotten".to_owned()) };
-    if !decision.effects.iter().any(|effect| matches!(effect, Effect::Dismiss { lease: id } if *id == lease.id)) {
+    if !decision
+        .effects
+        .iter()
+        .any(|effect| matches!(effect, Effect::Dismiss { lease: id } if *id == lease.id))
+    {
         return Err(format!("I7: lease {} is returned and its supervisor is not told", lease.id));
     }
     for held in &lease.held.devices {
@@ -278,8 +286,7 @@ fn folds(before: &mut World, after: &World, events: &[EventRecord], now: &Now) -
         return Err("I21: the events do not make the same jobs".to_owned());
     }
     let leases = folded.leases.iter().zip(after.leases.iter()).all(|(a, b)| same_lease(a, b));
-    let ended =
-        !whole || folded.ledger.iter().zip(after.ledger.iter()).all(|(a, b)| same_lease(a, b));
+    let ended = !whole || folded.ledger.iter().zip(after.ledger.iter()).all(|(a, b)| same_lease(a, b));
     let counts = |world: &World| (world.leases.iter().count(), world.ledger.len());
     if !leases || !ended || counts(folded) != counts(after) {
         return Err("I21: the events do not make the same leases".to_owned());
@@ -302,7 +309,16 @@ fn same_job(a: &Job, b: &Job) -> bool {
         return a == b;
     }
     let rest = |job: &Job| {
-        (job.id, job.submission, job.generation, job.priority, job.position, job.ranked, job.retry_of, job.submitted)
+        (
+            job.id,
+            job.submission,
+            job.generation,
+            job.priority,
+            job.position,
+            job.ranked,
+            job.retry_of,
+            job.submitted,
+        )
     };
     rest(a) == rest(b)
         && a.tasks == b.tasks

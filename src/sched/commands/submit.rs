@@ -105,7 +105,8 @@ fn dependencies(
         };
         // Its own name means one before it; any other may also come later in the file.
         let of_file = |id: JobId| id < job || (id > job && name != spec.name);
-        let within = || names.iter().rev().find(|(other, id)| other == name && of_file(*id)).map(|(_, id)| *id);
+        let within =
+            || names.iter().rev().find(|(other, id)| other == name && of_file(*id)).map(|(_, id)| *id);
         let live = || queue.named(name).rev().find(|other| other.done.is_none() && other.id != job);
         let succeeded = || {
             queue

@@ -10,6 +10,8 @@ pub struct Leases {
     open: BTreeMap<LeaseId, Lease>,
     /// When each draining lease was first seen to be, in this process. Not durable.
     draining_since: BTreeMap<LeaseId, Now>,
+    /// When each was first seen to take too long for that. Not durable.
+    late_since: BTreeMap<LeaseId, Now>,
     /// Leases that ended [`EndedBy::AfterKill`] and whose last process was seen to be gone later. Not durable.
     proven: BTreeSet<LeaseId>,
 }
@@ -51,6 +53,11 @@ impl Leases {
     /// When a draining lease was first seen to be: now, if it was not before.
     pub(in crate::sched) fn draining_since(&mut self, id: LeaseId, now: Now) -> Now {
         *self.draining_since.entry(id).or_insert(now)
+    }
+
+    /// When a draining lease was first seen to take too long: now, if it was not before.
+    pub(in crate::sched) fn late_since(&mut self, id: LeaseId, now: Now) -> Now {
+        *self.late_since.entry(id).or_insert(now)
     }
 
     /// Notes that the last process of a lease is gone after all.
@@ -95,6 +102,7 @@ impl Leases {
             return Err(ApplyError::NoLease(id));
         }
         self.draining_since.remove(&id);
+        self.late_since.remove(&id);
         let mut lease = self.open.remove(&id).ok_or(ApplyError::NoLease(id))?;
         lease.returned = Some(returned);
         Ok(lease)

@@ -286,8 +286,10 @@ impl World {
 
     /// Whether a device may be there that the driver has not told of, or that came back: worth asking which ones there are.
     pub fn lacks_devices(&self) -> bool {
-        let gone = |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
-        self.pool.gpus() == 0 || self.pool.devices().any(|(_, device)| device.gpu.is_none() || gone(&device.state))
+        let gone =
+            |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
+        self.pool.gpus() == 0
+            || self.pool.devices().any(|(_, device)| device.gpu.is_none() || gone(&device.state))
     }
 
     /// A supervisor's sign of life. Not an event: it is stored with the next change of the lease.

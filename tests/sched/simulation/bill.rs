@@ -151,9 +151,10 @@ pub(super) fn compare(holds: &BTreeMap<LeaseId, Hold>, world: &World, now: &Now)
     for by in [MeterBy::User, MeterBy::Project, MeterBy::Job, MeterBy::Gpu, MeterBy::Day] {
         let cut = Cut { by, since: None, until: None, day_of: &day_of, rates: None };
         let table = meter::table(leases.iter().copied(), now, &cut);
-        let found = table.rows.iter().fold((0, 0, 0), |sum, row| {
-            (sum.0 + row.gpu_ms, sum.1 + row.core_ms, sum.2 + row.waived_gpu_ms)
-        });
+        let found = table
+            .rows
+            .iter()
+            .fold((0, 0, 0), |sum, row| (sum.0 + row.gpu_ms, sum.1 + row.core_ms, sum.2 + row.waived_gpu_ms));
         // A device has no cores.
         let expected = if by == MeterBy::Gpu { (whole.0, 0, whole.2) } else { whole };
         assert_eq!(found, expected, "the meter by {by:?}");

@@ -96,9 +96,13 @@ impl People {
     pub(super) fn told(&mut self, decision: &Decision) {
         for (asked, reply) in std::mem::take(&mut self.unsent) {
             if let (Kind::Changes, Some(about), Reply::Ok { .. }) = (asked.kind, asked.about, &reply) {
-                assert!(self.winners.insert(about), "two commands on one picture of {about:?} were carried out");
+                assert!(
+                    self.winners.insert(about),
+                    "two commands on one picture of {about:?} were carried out"
+                );
             }
-            if let (Kind::Retries, Some((job, _)), Reply::Submitted { jobs, .. }) = (asked.kind, asked.about, &reply)
+            if let (Kind::Retries, Some((job, _)), Reply::Submitted { jobs, .. }) =
+                (asked.kind, asked.about, &reply)
             {
                 let of_it = decision.events.iter().filter(|record| {
                     matches!(record.event, Event::JobAccepted { retry_of: Some(of), .. } if of == job)
@@ -281,7 +285,11 @@ impl Life {
             && self.faults.strikes(&mut self.dice, Fault::UndoRace)
         {
             let reply_to = self.people.reply_to();
-            inputs.push(Input::Command { by: owner("ana"), command: Command::Undo { job: Some(job) }, reply_to });
+            inputs.push(Input::Command {
+                by: owner("ana"),
+                command: Command::Undo { job: Some(job) },
+                reply_to,
+            });
         }
     }
 

@@ -100,7 +100,9 @@ fn look(machine: &Machine, uuid: &Uuid) -> GpuReading {
     let mut reading = reading(uuid, machine.now());
     let mut processes: Vec<GpuProcess> =
         machine.on(uuid).map(|work| process(Some(work.launch.token.clone()))).collect();
-    let holder = machine.work.values().find(|work| work.locks && work.launch.devices.iter().any(|device| device.real && device.uuid == *uuid));
+    let holder = machine.work.values().find(|work| {
+        work.locks && work.launch.devices.iter().any(|device| device.real && device.uuid == *uuid)
+    });
     reading.lock = holder.map(|work| lock(work.launch.token.clone()));
     match machine.is_ill(uuid) {
         Some(Ill::Dirty) => reading.memory_used = Some(Bytes::gib(5)),

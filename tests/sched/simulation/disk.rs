@@ -51,7 +51,11 @@ impl Durable {
         let checked = check_transition(&mut self.folded, world, decision, now);
         assert_eq!(checked, Ok(()), "an invariant is broken");
         // Debug builds check every world by themselves, at least what was touched.
-        assert!(cfg!(debug_assertions) || world.check().is_ok(), "an invariant is broken: {:?}", world.check());
+        assert!(
+            cfg!(debug_assertions) || world.check().is_ok(),
+            "an invariant is broken: {:?}",
+            world.check()
+        );
     }
 
     /// Makes a turn durable. The same turn may come twice.

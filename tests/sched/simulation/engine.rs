@@ -261,7 +261,9 @@ impl Life {
 
     /// A process that nobody can prove gone: with no device there is no reading of one, and nobody saw it go.
     pub(super) fn some_wait_for_a_boot(&self) -> bool {
-        explain(&self.world, &self.machine.now()).iter().any(|(_, reason)| *reason == Reason::LastAttemptAlive)
+        explain(&self.world, &self.machine.now())
+            .iter()
+            .any(|(_, reason)| *reason == Reason::LastAttemptAlive)
     }
 
     /// Somebody kills a supervisor. Its work lives on until it is found.
@@ -363,7 +365,12 @@ impl Life {
                 }
                 if self.machine.work.get(&lease).is_some_and(|work| work.journal.home) {
                     let result = Ok(Collected::default());
-                    self.say(lease, |lease, task, attempt| EngineReport::Collected { lease, task, attempt, result });
+                    self.say(lease, |lease, task, attempt| EngineReport::Collected {
+                        lease,
+                        task,
+                        attempt,
+                        result,
+                    });
                 }
             } else {
                 self.settle_later(lease, false);

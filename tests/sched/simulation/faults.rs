@@ -144,7 +144,9 @@ impl Faults {
 pub(super) fn report(counts: &Counts, seeds: usize) -> (String, Vec<&'static str>) {
     let width = KINDS.iter().map(|(_, _, words)| words.len()).max().unwrap_or_default();
     let mut lines = vec![format!("injected over {seeds} seeds:")];
-    lines.extend(KINDS.iter().zip(counts).map(|((_, _, words), count)| format!("  {words:width$} {count:>9}")));
+    lines.extend(
+        KINDS.iter().zip(counts).map(|((_, _, words), count)| format!("  {words:width$} {count:>9}")),
+    );
     let never = KINDS.iter().zip(counts).filter(|(_, count)| **count == 0).map(|((_, _, words), _)| *words);
     (lines.join("\n"), never.collect())
 }

@@ -3,9 +3,7 @@
 
 use super::bill::{self, Hold};
 use super::machine::{HEARTBEAT, HOST, Machine, Tree};
-use overnight::model::{
-    Bytes, EndedBy, Event, EventRecord, JobId, LeaseId, Now, TaskIx, Uuid, Verdict,
-};
+use overnight::model::{Bytes, EndedBy, Event, EventRecord, JobId, LeaseId, Now, TaskIx, Uuid, Verdict};
 use overnight::sched::{Input, Launch, World};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -148,7 +146,10 @@ impl Ledger {
             }
             Event::JobDone { job, outcome } => {
                 let trace = self.trace(*job);
-                assert!(trace.attempts.last() == Some(&"done") && trace.outcome.is_none(), "job {job} ends once");
+                assert!(
+                    trace.attempts.last() == Some(&"done") && trace.outcome.is_none(),
+                    "job {job} ends once"
+                );
                 trace.outcome = Some(outcome.word());
             }
             Event::CancelDue { job } => self.trace(*job).cancel_decided = true,
@@ -170,9 +171,13 @@ impl Ledger {
                     let was = self.devices.insert(device.uuid.clone(), "held");
                     assert_eq!(was, Some("free"), "{} was granted while it was not free", device.uuid);
                 }
-                assert!(self.holds.insert(*lease, Hold::open(event, at)).is_none(), "lease {lease} is granted twice");
+                assert!(
+                    self.holds.insert(*lease, Hold::open(event, at)).is_none(),
+                    "lease {lease} is granted twice"
+                );
                 let open = self.holds.values().filter(|hold| hold.close.is_none());
-                let (cores, memory) = open.fold((0, 0), |sum, hold| (sum.0 + hold.cores, sum.1 + hold.memory));
+                let (cores, memory) =
+                    open.fold((0, 0), |sum, hold| (sum.0 + hold.cores, sum.1 + hold.memory));
                 assert!(cores <= HOST.cores && memory <= HOST.memory.0, "more is granted than there is");
             }
             Event::LeaseEnded { lease, ended, by, waived, suspended_ms } => {
@@ -188,7 +193,10 @@ impl Ledger {
             }
             Event::LeaseReturned { lease, verdict } => {
                 let hold = self.holds.get_mut(lease).expect("granted");
-                assert!(hold.close.is_some() && !hold.returned, "lease {lease} is returned once, after its end");
+                assert!(
+                    hold.close.is_some() && !hold.returned,
+                    "lease {lease} is returned once, after its end"
+                );
                 hold.returned = true;
                 let clean = *verdict == Verdict::Clean;
                 let lives = machine.work.get(lease).is_some_and(super::machine::Work::lives);
@@ -206,7 +214,10 @@ impl Ledger {
         let hold = &self.holds[&lease];
         let (Some(close), Some(by)) = (hold.close, hold.by) else { return };
         assert!(close.boottime_ms >= hold.open.boottime_ms, "lease {lease} ended before it was granted");
-        assert!(close.boot != now.boot || close.boottime_ms <= now.boottime_ms, "lease {lease} ends in the future");
+        assert!(
+            close.boot != now.boot || close.boottime_ms <= now.boottime_ms,
+            "lease {lease} ends in the future"
+        );
         let Some(work) = machine.work.get(&lease).filter(|work| work.journal.void.is_none()) else {
             assert!(hold.waived, "lease {lease} never ran and is billed");
             return;
@@ -220,7 +231,9 @@ impl Ledger {
                 // Its supervisor was killed first; that its work was gone too was seen later.
                 assert!(gone.is_some_and(|gone| gone <= close.boottime_ms), "lease {lease}");
             }
-            EndedBy::Proven => assert_eq!(Some(close.boottime_ms), gone, "lease {lease} ended when its work did"),
+            EndedBy::Proven => {
+                assert_eq!(Some(close.boottime_ms), gone, "lease {lease} ended when its work did")
+            }
             EndedBy::AfterKill => {
                 assert!(gone.is_none_or(|gone| gone <= close.boottime_ms) || work.lives() || gone.is_some());
             }
@@ -230,7 +243,10 @@ impl Ledger {
                 let death = work.killed.filter(|death| death.boot == close.boot && work.journal.readable);
                 if let Some(death) = death {
                     let off = death.boottime_ms.saturating_sub(close.boottime_ms);
-                    assert!(off <= 2 * HEARTBEAT + work.asleep, "the estimate of lease {lease} is {off} ms off");
+                    assert!(
+                        off <= 2 * HEARTBEAT + work.asleep,
+                        "the estimate of lease {lease} is {off} ms off"
+                    );
                 }
                 self.estimated += 1;
             }

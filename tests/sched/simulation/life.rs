@@ -121,8 +121,7 @@ impl Life {
 
     /// The scheduler is gone, or all of the machine is: what was to happen in it does not.
     pub(super) fn forget(&mut self, also_machine: bool) {
-        self.agenda
-            .retain(|_, happening| !also_machine && matches!(happening, Happening::Machine(..)));
+        self.agenda.retain(|_, happening| !also_machine && matches!(happening, Happening::Machine(..)));
         self.pending.clear();
         self.connected.clear();
         (self.wake, self.telemetry) = (None, None);
@@ -149,6 +148,11 @@ impl Life {
         self.machine.t = due.max(now) + if self.faults.on || due <= now { 0 } else { 4 };
         let inputs = self.due();
         self.decide(inputs);
+    }
+
+    /// Whether nothing will ever happen by itself.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.agenda.is_empty() && self.pending.is_empty() && self.wake.is_none() && self.telemetry.is_none()
     }
 
     /// What has happened by now: to the machine at once, to the scheduler as inputs. At times one of them only, for who

@@ -108,7 +108,8 @@ impl Machine {
         let count = 1 + dice.below(4) as u32;
         let gpus = (0..count)
             .map(|index| {
-                let (name, memory) = [("NVIDIA A100", 80), ("NVIDIA GeForce RTX 4090", 24)][index as usize % 2];
+                let (name, memory) =
+                    [("NVIDIA A100", 80), ("NVIDIA GeForce RTX 4090", 24)][index as usize % 2];
                 Gpu { real, ..gpu(index, name, Bytes::gib(memory)) }
             })
             .collect();
@@ -272,9 +273,9 @@ impl Machine {
 
     /// Leases with living processes on a device.
     pub(super) fn on(&self, uuid: &Uuid) -> impl Iterator<Item = &Work> {
-        self.work.values().filter(move |work| {
-            work.lives() && work.launch.devices.iter().any(|device| device.uuid == *uuid)
-        })
+        self.work
+            .values()
+            .filter(move |work| work.lives() && work.launch.devices.iter().any(|device| device.uuid == *uuid))
     }
 }
 

@@ -70,7 +70,7 @@ impl Life {
             if turn < 10 || turn.is_multiple_of(50) {
                 self.people_help();
             }
-            if turn == 500 && self.some_wait_for_a_boot() {
+            if (turn == 500 || self.is_quiet()) && self.some_wait_for_a_boot() {
                 self.restart_machine();
             }
             if self.world.queue.live().next().is_none() && self.world.leases.iter().next().is_none() {
@@ -90,12 +90,26 @@ fn live(seed: u64, traced: bool) -> Counts {
     for _ in 0..FAULTY_TURNS {
         life.turn();
     }
-    life.trace(|| format!("heals: {} jobs, {} done, {} leases", life.world.queue.len(), life.world.queue.history().count(), life.world.counters.lease));
+    life.trace(|| {
+        format!(
+            "heals: {} jobs, {} done, {} leases",
+            life.world.queue.len(),
+            life.world.queue.history().count(),
+            life.world.counters.lease
+        )
+    });
     life.heal();
     let (drops, left) = life.people.drops();
     assert!(!left, "a drop was accepted and is still in the inbox");
     life.ledger.audit(&life.world, &life.machine, &drops);
-    life.trace(|| format!("over: {} turns, {} jobs, {} leases", life.turns, life.world.queue.len(), life.world.counters.lease));
+    life.trace(|| {
+        format!(
+            "over: {} turns, {} jobs, {} leases",
+            life.turns,
+            life.world.queue.len(),
+            life.world.counters.lease
+        )
+    });
     life.faults.counts
 }
 
@@ -123,7 +137,9 @@ fn every_job_ends_once_whatever_breaks() {
                         return;
                     }
                     let lived = std::panic::catch_unwind(|| live(seed, traced));
-                    let Ok(lived) = lived else { panic!("SIM_SEED={seed} cargo test --test sched simulation") };
+                    let Ok(lived) = lived else {
+                        panic!("SIM_SEED={seed} cargo test --test sched simulation")
+                    };
                     let mut counts = counts.lock().unwrap();
                     counts.iter_mut().zip(lived).for_each(|(sum, count)| *sum += count);
                 }

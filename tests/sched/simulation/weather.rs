@@ -94,10 +94,14 @@ impl Life {
                 }
                 self.machine.end_beats(lease);
                 self.machine.lose_beat(lease);
-                let recent = |at: overnight::model::Now, ms| at.boot == now.boot && now.boottime_ms - at.boottime_ms < ms;
+                let recent = |at: overnight::model::Now, ms| {
+                    at.boot == now.boot && now.boottime_ms - at.boottime_ms < ms
+                };
                 let Some(work) = self.machine.work.get_mut(&lease) else { continue };
                 // A start is not waited for, an end is told before the disk has it.
-                if work.journal.started.is_some_and(|at| recent(at, HEARTBEAT)) && work.journal.ended.is_none() {
+                if work.journal.started.is_some_and(|at| recent(at, HEARTBEAT))
+                    && work.journal.ended.is_none()
+                {
                     work.journal.started = None;
                 }
                 if work.journal.ended.as_ref().is_some_and(|ended| recent(ended.at, 20)) {
