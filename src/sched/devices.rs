@@ -89,7 +89,9 @@ pub(super) fn settle(turn: &mut Turn<'_>) {
     for lease in draining {
         let unproven = lease.is_unproven(&turn.now);
         let since = turn.world.leases.draining_since(lease.id, turn.now);
-        match drain(turn, &lease, unproven, &since) {
+        let late = turn.now.since(&since).is_none_or(|waited| waited >= turn.world.pool.drain_max());
+        let late = late.then(|| turn.world.leases.late_since(lease.id, turn.now));
+        match drain(turn, &lease, unproven, (&since, late)) {
             Drain::Over(verdict) => give_back(turn, &lease, unproven, verdict),
             Drain::Goes { probe, next } => {
                 if probe {
@@ -114,7 +116,7 @@ enum Drain {
     },
 }
 
-fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, since: &Now) -> Drain {
+fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, (since, late): (&Now, Option<Now>)) -> Drain {
     let max = turn.world.pool.drain_max();
     let waited = turn.now.since(since).unwrap_or(max);
     let (last, next) = probes(waited.0);
@@ -137,8 +139,9 @@ fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, since: &Now) -> Drain {
                 .filter(|reading| reading.at.boottime_ms >= since.boottime_ms)
                 .and_then(|reading| reading.at.since(since));
             due |= read.is_none_or(|read| read.0 < last);
-            // A scheduler that slept meanwhile, or waited for its disk, looks before it condemns.
-            seen &= read.is_some_and(|read| read >= max) || waited.0 >= 2 * max.0;
+            // A scheduler that slept meanwhile, or waited for its disk, looks before it condemns; for as long again.
+            seen &= read.is_some_and(|read| read >= max)
+                || late.is_some_and(|late| turn.now.since(&late).is_none_or(|looked| looked >= max));
         }
     }
     if details.is_empty() {

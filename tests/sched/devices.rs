@@ -1,6 +1,6 @@
 //! What readings mean: proof before a grant, proof after an end.
 
-use crate::build::{Ask, Rig, job, stranger, uuid};
+use crate::build::{Ask, Rig, job, reading, stranger, uuid};
 use overnight::model::{
     Bytes, Cursor, DeviceState, EndedBy, GpuProcess, GpuReading, LockHolder, ProcessKind, RunEnd, Span,
     Token, Unreadable, Verdict,
@@ -410,5 +410,63 @@ fn report_of(lease: overnight::model::LeaseId, end: RunEnd) -> overnight::sched:
         peak_memory: None,
         suspended_ms: 0,
         notes: Vec::new(),
+    }
+}
+
+/// A reading that is overtaken by a newer one took the newer one's place, and a device was granted on it.
+#[test]
+fn a_reading_that_is_older_than_the_last_says_nothing() {
+    let mut rig = Rig::new(1);
+    rig.pass(Span(100));
+    let old = reading(&uuid(0), rig.now);
+    rig.pass(Span(100));
+    rig.read_with(used_by(ProcessKind::Compute));
+    let before = state(&rig, 0);
+    rig.step(vec![Input::Readings(vec![old])]);
+    assert_eq!(state(&rig, 0), before);
+    let mut gone = reading(&uuid(0), rig.now);
+    gone.at.boottime_ms -= 50;
+    gone.unreadable = Some(Unreadable::Gone { detail: "off the bus".to_owned() });
+    rig.wait(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.step(vec![Input::Readings(vec![gone])]);
+    assert!(!rig.last.effects.iter().any(|effect| matches!(effect, Effect::Stop { .. })));
+}
+
+/// The quarantine of a device was over when an operator closed it, or cleared it: that was taken for the proof that nothing
+/// of the run was left, and the next attempt was started beside it.
+#[test]
+fn a_device_that_an_operator_takes_out_of_quarantine_proves_nothing_until_it_is_read() {
+    for close in [true, false] {
+        let mut rig = Rig::new(2);
+        let id = rig.submit(job("a"));
+        rig.started(id);
+        let report = rig.ended_report(id, RunEnd::Lost { why: "x".to_owned() }, EndedBy::AfterKill);
+        rig.engine(report);
+        rig.collected(id);
+        rig.released(id);
+        let dirty = |reading: &mut GpuReading| {
+            if reading.uuid == uuid(0) {
+                reading.processes = Some(vec![process(9, ProcessKind::Compute, None)]);
+            }
+        };
+        rig.pass(Span::secs(31));
+        rig.read_with(dirty);
+        assert!(matches!(state(&rig, 0), DeviceState::Quarantined(_)));
+        let gpus = GpuSelect::Index(0);
+        let (how, and) = if close {
+            (Command::Close { gpus: gpus.clone(), reason: String::new() }, Command::Open { gpus })
+        } else {
+            (Command::Clear { gpu: gpus.clone() }, Command::Open { gpus })
+        };
+        rig.command(how);
+        rig.pass(Span::secs(1));
+        rig.read_with(dirty);
+        assert_eq!(rig.why(id), "its last attempt is not proven gone");
+        rig.command(and);
+        rig.pass(Span::secs(1));
+        rig.read();
+        assert_eq!(rig.state(id), Cursor::Renting);
     }
 }

@@ -123,11 +123,13 @@ impl Sandbox {
     }
 
     /// Nothing of it runs, and nothing is to be ended.
+    #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn leave(mut self) {
         self.left = true;
     }
 
     /// From now on all that is started here finds this variable.
+    #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.into()));
     }

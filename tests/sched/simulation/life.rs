@@ -150,6 +150,11 @@ impl Life {
         self.decide(inputs);
     }
 
+    /// Whether nothing will ever happen by itself.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.agenda.is_empty() && self.pending.is_empty() && self.wake.is_none() && self.telemetry.is_none()
+    }
+
     /// What has happened by now: to the machine at once, to the scheduler as inputs. At times one of them only, for who
     /// knows how messages fall into turns.
     fn due(&mut self) -> Vec<Input> {
