@@ -298,7 +298,7 @@ fn outlived(evidence: &Evidence, lives: &Lives, seen: &Seen, findings: &mut Find
     for (id, work) in &seen.work {
         let Some(lease) = leases.get(work.token.as_str()) else {
             // Its grant may be younger than the copy of the store.
-            if procfs::started_ms(*id) + TICK_MS >= evidence.copied_ms {
+            if work.known_ms >= evidence.copied_ms {
                 continue;
             }
             let text = format!(
@@ -312,8 +312,8 @@ fn outlived(evidence: &Evidence, lives: &Lives, seen: &Seen, findings: &mut Find
             continue;
         }
         let who = || format!("process {} ({}) of lease {}", id.pid, work.command, lease.id);
-        if procfs::started_ms(*id) + TICK_MS < lease.granted.boottime_ms {
-            findings.add("I11", format!("{} was there before the grant", who()));
+        if work.known_ms < lease.granted.boottime_ms {
+            findings.add("I11", format!("{} was this lease's work before the grant", who()));
         }
         let Some(ended) = &lease.ended else { continue };
         if ended.by == "proven" && work.alive_ms > ended.at.boottime_ms {
