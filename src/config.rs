@@ -125,6 +125,12 @@ impl Paths {
         self.state.join("work").join(format!("{job}-{task}-{attempt}"))
     }
 
+    /// Trees in which only the scheduler, and the work that it runs, makes names. Each may lie behind a link of the
+    /// owner's; below them there are none that count.
+    pub fn own_trees(&self) -> Vec<PathBuf> {
+        vec![self.jobs(), self.state.join("run"), self.state.join("work"), self.state.join("snapshots")]
+    }
+
     /// An attempt's folder for people: `log.txt` and `output/`.
     pub fn attempt(&self, folder: &str, attempt: u32) -> PathBuf {
         self.jobs().join(folder).join("attempts").join(attempt.to_string())

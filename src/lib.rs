@@ -7,10 +7,12 @@
 //! |---|---|---|
 //! | 0 | [`model`] | nothing of ours |
 //! | 1 | [`protocol`], [`sched`] | layer 0; `sched` also `protocol` |
-//! | 2 | adapters, blind to each other: [`jobfile`], `inbox`, `store`, [`engine`], [`gpu`], `supervisor`, `files`, `client`; and [`clock`], `config` for all of them | layers 0 and 1 |
+//! | 2 | adapters, blind to each other: [`jobfile`], `inbox`, `store`, [`engine`], [`gpu`], `supervisor`, `files`, `client`; and [`beneath`], [`cgroup`], [`clock`], `config` for all of them | layers 0 and 1 |
 //! | 3 | the shell: `daemon`, `tui`, `cli`, `app` | everything below |
 
 pub mod app;
+pub mod beneath;
+pub mod cgroup;
 pub mod cli;
 pub mod client;
 pub mod clock;

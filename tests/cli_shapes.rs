@@ -46,8 +46,7 @@ fn run(setup: &Setup, arguments: &[&str]) -> Said {
     let all = std::iter::once("overnight").chain(arguments.iter().copied()).map(Into::into);
     let (_, Invocation::Verb(verb)) = cli::parse(all).expect("a command line") else { panic!("not a verb") };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let done =
-        cli::run_on(&verb, setup, &mut Io { out: &mut out, err: &mut err, width: None, colour: false });
+    let done = cli::run_on(&verb, setup, &mut Io::new(&mut out, &mut err, None, false));
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (exit, failure) = match done {
         Ok(exit) => (exit, String::new()),
@@ -149,7 +148,7 @@ fn json_keeps_what_a_terminal_must_not_see() {
     let back: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(back["jobs"][0]["why"], hostile.why.clone().unwrap());
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = Io { out: &mut out, err: &mut err, width: None, colour: true };
+    let mut io = Io::new(&mut out, &mut err, None, true);
     cli::job_table(&[hostile], &NOW, &zone(), &mut io).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(!text.contains("[2J\u{202e}") && !text.contains("\u{1b}[2J"), "{text:?}");
@@ -164,8 +163,7 @@ fn the_list_for_people_fits_eighty_columns() {
     let rows = [row(17, Cursor::Running), row(18, Cursor::Queued), row(19, Cursor::Done), long];
     let print = |width| {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        cli::job_table(&rows, &NOW, &zone(), &mut Io { out: &mut out, err: &mut err, width, colour: false })
-            .unwrap();
+        cli::job_table(&rows, &NOW, &zone(), &mut Io::new(&mut out, &mut err, width, false)).unwrap();
         String::from_utf8(out).unwrap()
     };
     let narrow = print(Some(80));
@@ -189,7 +187,7 @@ fn ten_thousand_rows_are_printed_at_once() {
     };
     let text = best_of(Box::new(|| {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut io = Io { out: &mut out, err: &mut err, width: Some(80), colour: true };
+        let mut io = Io::new(&mut out, &mut err, Some(80), true);
         cli::job_table(&rows, &NOW, &zone(), &mut io).unwrap();
         assert_eq!(String::from_utf8(out).unwrap().lines().count(), 10_001);
     }));
@@ -584,7 +582,7 @@ fn a_followed_log_is_printed_as_it_grows_and_to_its_end() {
     let (sender, heard) = mpsc::channel();
     let follower = std::thread::spawn(move || {
         let (mut out, mut err) = (Heard(sender), Vec::new());
-        let mut io = Io { out: &mut out, err: &mut err, width: None, colour: false };
+        let mut io = Io::new(&mut out, &mut err, None, false);
         let exit = cli::run_on(&verb, &setup, &mut io).unwrap();
         (exit, String::from_utf8(err).unwrap())
     });
@@ -628,7 +626,7 @@ fn on_a_terminal_a_log_cannot_act_on_it() {
     let all = ["overnight", "log", "train"].map(Into::into);
     let Ok((_, Invocation::Verb(verb))) = cli::parse(all) else { panic!("not a verb") };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = Io { out: &mut out, err: &mut err, width: Some(80), colour: true };
+    let mut io = Io::new(&mut out, &mut err, Some(80), true);
     assert_eq!(cli::run_on(&verb, &setup, &mut io).unwrap(), Exit::Ok);
     assert_eq!(String::from_utf8(out).unwrap(), "\x1b[31mred\n\x1b[0m");
 }

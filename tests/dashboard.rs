@@ -187,6 +187,7 @@ fn detail(snap: &Snapshot) -> JobDetail {
             devices: row.devices.clone(),
             granted: Some(ago(767)),
             started: Some(ago(760)),
+            enforcement: Some(overnight::model::Enforcement::advisory("no cgroup may be made here".into())),
             ended: None,
             returned: None,
             held: None,

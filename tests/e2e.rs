@@ -20,6 +20,7 @@ use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
+use support::auditor::Auditor;
 use support::sandbox::{Sandbox, eventually};
 
 /// A job on one GPU that runs `run`; `more` goes into its request.
@@ -33,6 +34,11 @@ fn one_gpu(run: &str, more: &str) -> String {
 /// Shell that waits for a gate of the sandbox, and ends of a warning signal also between two of its programs.
 fn wait_for_gate(gate: &Path) -> String {
     format!("trap - TERM; until [ -e '{}' ]; do sleep 0.02; done", gate.display())
+}
+
+/// The same; a warning that comes between two of its sleeps ends it too.
+fn wait_until_told(gate: &Path) -> String {
+    format!("trap 'exit 3' TERM\n{}", wait_for_gate(gate))
 }
 
 /// Exit code of a job's outcome.
@@ -77,6 +83,7 @@ fn every_sample_job_ends_as_expected_with_its_outputs_and_receipt() {
         ("morning-report", &["report.md"]),
     ];
     let sandbox = Sandbox::serving("simulated:4");
+    let audit = Auditor::watch(&sandbox);
     let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-jobs/expected.txt");
     let expected = fs::read_to_string(expected).unwrap();
     let expected: Vec<(&str, &str)> = expected
@@ -115,6 +122,7 @@ fn every_sample_job_ends_as_expected_with_its_outputs_and_receipt() {
     assert!(millis(&classified["rented_at"]) >= millis(&trained["done_at"]), "{classified:#}");
     assert_eq!(sandbox.show("morning-report")["gpu_ms"], 0);
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
@@ -139,6 +147,7 @@ fn every_sample_job_passes_the_check_without_a_warning() {
 #[test]
 fn jobs_outlive_a_killed_scheduler_and_all_end_once_with_their_own_exit_codes() {
     let mut sandbox = Sandbox::serving("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     let ran = sandbox.dir().join("ran");
     for job in 0..12 {
         // The first job may end while nobody schedules; the others only afterwards.
@@ -171,12 +180,14 @@ fn jobs_outlive_a_killed_scheduler_and_all_end_once_with_their_own_exit_codes() 
     assert_eq!(ran, (0..12).collect::<Vec<_>>(), "each job ran exactly once");
     assert_eq!(sandbox.jobs().len(), 12);
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
 fn a_waiting_a_paused_and_a_running_job_can_be_cancelled_and_a_done_one_cannot() {
     let sandbox = Sandbox::serving("simulated:1");
-    let gate = wait_for_gate(&sandbox.gate("never"));
+    let audit = Auditor::watch(&sandbox);
+    let gate = wait_until_told(&sandbox.gate("never"));
     sandbox
         .drop_file("running.yaml", &one_gpu(&format!("echo half > \"$OVERNIGHT_OUTPUT/half\"\n{gate}"), ""));
     sandbox.wait_for_state("running", "running");
@@ -208,12 +219,14 @@ fn a_waiting_a_paused_and_a_running_job_can_be_cancelled_and_a_done_one_cannot()
     assert_eq!(refused.code, 1, "stdout: {} stderr: {}", refused.stdout, refused.stderr);
     assert_eq!(sandbox.show("running")["outcome"], shown["outcome"], "nothing leaves done");
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
 fn a_cancel_with_an_undo_window_is_kept_across_a_killed_scheduler() {
     let mut sandbox = Sandbox::serving("simulated:1");
-    let gate = wait_for_gate(&sandbox.gate("never"));
+    let audit = Auditor::watch(&sandbox);
+    let gate = wait_until_told(&sandbox.gate("never"));
     sandbox.drop_file("doomed.yaml", &one_gpu(&gate, ""));
     sandbox.wait_for_state("doomed", "running");
     sandbox.run(&["cancel", "doomed", "--undo", "3s"]).ok();
@@ -226,11 +239,13 @@ fn a_cancel_with_an_undo_window_is_kept_across_a_killed_scheduler() {
     let shown = sandbox.show("doomed");
     assert!(millis(&shown["ended_at"]) >= millis(&waits["cancel_at"]), "{shown:#}");
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
 fn a_cancel_while_output_is_collected_changes_nothing() {
     let sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
     // A sparse file costs nothing to write and a while to hash.
     sandbox.drop_file("big.yaml", &one_gpu("truncate -s 2G \"$OVERNIGHT_OUTPUT/big\"", ""));
     sandbox.wait_for_state("big", "returning");
@@ -238,11 +253,13 @@ fn a_cancel_while_output_is_collected_changes_nothing() {
     assert_eq!(sandbox.wait_for_end("big"), "succeeded");
     assert_eq!(sandbox.show("big")["outputs"][0]["bytes"], 2_u64 << 30);
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
 fn a_job_at_its_limit_is_warned_then_killed_and_what_it_saved_comes_back() {
     let sandbox = Sandbox::serving("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     let saves =
         "trap 'echo saved > \"$OVERNIGHT_OUTPUT/state\"; exit 0' TERM\nwhile true; do sleep 0.05; done";
     let deaf = "trap '' TERM\nwhile true; do sleep 0.05; done";
@@ -260,11 +277,13 @@ fn a_job_at_its_limit_is_warned_then_killed_and_what_it_saved_comes_back() {
     }
     assert_eq!(sandbox.show("saves")["outputs"][0]["path"], "state");
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
 fn a_process_that_left_the_session_is_ended_with_its_job() {
     let sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
     let pid = sandbox.dir().join("escapee");
     let run = format!(
         "setsid bash -c 'echo $$ > {0}; sleep 600' &\nuntil [ -s {0} ]; do sleep 0.02; done",
@@ -275,11 +294,13 @@ fn a_process_that_left_the_session_is_ended_with_its_job() {
     let pid = fs::read_to_string(pid).unwrap();
     assert!(!Path::new("/proc").join(pid.trim()).join("exe").exists(), "{pid} lives on");
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
 fn a_killed_supervisor_makes_its_attempt_lost_and_waived_and_the_job_is_tried_again() {
     let sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
     let first = sandbox.dir().join("first");
     let run = format!(
         "[ \"$OVERNIGHT_ATTEMPT\" = 1 ] || exit 0\necho $$ $PPID > {0}.new; mv {0}.new {0}\nsleep 600",
@@ -304,6 +325,7 @@ fn a_killed_supervisor_makes_its_attempt_lost_and_waived_and_the_job_is_tried_ag
         "the first attempt's work lives on as {work}"
     );
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
@@ -346,15 +368,18 @@ fn the_work_sees_its_grant_and_nothing_of_the_schedulers() {
 #[test]
 fn a_second_scheduler_on_one_state_exits_with_3_and_leaves_the_first_alone() {
     let sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
     let second = sandbox.run(&["serve", "--gpus", "simulated:1"]);
     assert_eq!(second.code, 3, "stdout: {} stderr: {}", second.stdout, second.stderr);
     sandbox.drop_file("after.yaml", &one_gpu("true", ""));
     assert_eq!(sandbox.wait_for_end("after"), "succeeded");
+    audit.finish();
 }
 
 #[test]
 fn the_end_of_one_job_starts_the_next_on_the_same_gpu() {
     let sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
     let gate = wait_for_gate(&sandbox.gate("go"));
     sandbox.drop_file("first.yaml", &one_gpu(&gate, ""));
     sandbox.wait_for_state("first", "running");
@@ -369,11 +394,13 @@ fn the_end_of_one_job_starts_the_next_on_the_same_gpu() {
     let gap = millis(&second["granted_at"]) - millis(&first["ended_at"]);
     assert!((0..1_000).contains(&gap), "{gap} ms between the end and the next grant");
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
 fn the_owners_order_and_priorities_hold_across_a_killed_scheduler() {
     let mut sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
     let (gate, order) = (wait_for_gate(&sandbox.gate("go")), sandbox.dir().join("order"));
     sandbox.drop_file("first.yaml", &one_gpu(&gate, ""));
     sandbox.wait_for_state("first", "running");
@@ -394,6 +421,7 @@ fn the_owners_order_and_priorities_hold_across_a_killed_scheduler() {
         assert_eq!(sandbox.wait_for_end(name), "succeeded");
     }
     assert_eq!(fs::read_to_string(order).unwrap(), "c\nb\na\n");
+    audit.finish();
 }
 
 #[test]

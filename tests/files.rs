@@ -335,6 +335,7 @@ fn attempt(items: &[&str], work: &[(&str, &str)], output: &[(&str, &str)]) -> At
         output_to: None,
         job: "17".to_owned(),
         partial: false,
+        own: Vec::new(),
     };
     Attempt { dir, order }
 }

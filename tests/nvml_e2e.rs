@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use support::auditor::Auditor;
 use support::sandbox::{Sandbox, eventually};
 use tempfile::TempDir;
 
@@ -315,6 +316,7 @@ fn displays_and_the_drivers_helpers_are_no_strangers() {
 fn what_cannot_be_read_is_unknown_is_not_granted_and_heals() {
     let mut machine = Machine::with(&["GPU-a", "GPU-b", "GPU-c"]);
     let sandbox = machine.serving();
+    let audit = Auditor::watch_with_driver(&sandbox, &machine.driver.state_file());
     gpu_in(&sandbox, "GPU-a", "free");
     hold(&sandbox, "runs", "");
     environment(&sandbox, "runs");
@@ -356,6 +358,7 @@ fn what_cannot_be_read_is_unknown_is_not_granted_and_heals() {
         sandbox.open_gate(name);
         assert_eq!(sandbox.wait_for_end(name), "succeeded");
     }
+    audit.finish();
 }
 
 #[test]
@@ -363,6 +366,7 @@ fn a_driver_that_was_upgraded_under_its_module_stops_grants_and_nothing_else() {
     let mut machine = Machine::with(&["GPU-a"]);
     machine.change(|says| says.init = 18);
     let mut sandbox = machine.serving();
+    let audit = Auditor::watch_with_driver(&sandbox, &machine.driver.state_file());
     let said = sandbox.run(&["gpus"]).ok();
     assert!(said.stderr.contains("reboot"), "{}", said.stderr);
     sandbox.drop_file("small.yaml", &job("true", "gpus: 0"));
@@ -388,6 +392,7 @@ fn a_driver_that_was_upgraded_under_its_module_stops_grants_and_nothing_else() {
     machine.change(|says| says.init = 0);
     sandbox.open_gate("next");
     assert_eq!(sandbox.wait_for_end("next"), "succeeded");
+    audit.finish();
 }
 
 #[test]
@@ -395,6 +400,7 @@ fn a_gpu_that_stays_dirty_is_quarantined_and_the_next_job_goes_elsewhere() {
     let mut machine = Machine::with(&["GPU-a", "GPU-b"]);
     let mut sandbox = machine.sandbox("drain = \"3s\"");
     sandbox.serve();
+    let audit = Auditor::watch_with_driver(&sandbox, &machine.driver.state_file());
     gpu_in(&sandbox, "GPU-a", "free");
     hold(&sandbox, "leaky", "");
     environment(&sandbox, "leaky");
@@ -449,6 +455,7 @@ fn a_gpu_that_stays_dirty_is_quarantined_and_the_next_job_goes_elsewhere() {
         sandbox.open_gate(name);
         assert_eq!(sandbox.wait_for_end(name), "succeeded");
     }
+    audit.finish();
 }
 
 #[test]
@@ -479,6 +486,7 @@ fn clear_takes_a_gpu_out_of_quarantine_and_still_needs_a_clean_reading() {
 fn a_gpu_that_falls_off_the_bus_ends_its_attempt_as_lost_and_no_other() {
     let mut machine = Machine::with(&["GPU-a", "GPU-b"]);
     let sandbox = machine.serving();
+    let audit = Auditor::watch_with_driver(&sandbox, &machine.driver.state_file());
     gpu_in(&sandbox, "GPU-a", "free");
     hold(&sandbox, "unlucky", "retry: {times: 0}");
     hold(&sandbox, "lucky", "");
@@ -505,12 +513,15 @@ fn a_gpu_that_falls_off_the_bus_ends_its_attempt_as_lost_and_no_other() {
     sandbox.open_gate("both");
     assert_eq!(sandbox.wait_for_end("wide"), "succeeded");
     sandbox.run(&["meter", "--check"]).ok();
+    audit.finish();
 }
 
 #[test]
 fn two_schedulers_never_run_on_one_gpu_and_each_names_the_other() {
     let machine = Machine::with(&["GPU-a"]);
     let (here, there) = (machine.serving(), machine.serving());
+    let audits =
+        [&here, &there].map(|sandbox| Auditor::watch_with_driver(sandbox, &machine.driver.state_file()));
     gpu_in(&here, "GPU-a", "free");
     gpu_in(&there, "GPU-a", "free");
     hold(&here, "mine", "");
@@ -528,12 +539,17 @@ fn two_schedulers_never_run_on_one_gpu_and_each_names_the_other() {
     assert_eq!(here.wait_for_end("mine"), "succeeded");
     assert_eq!(there.wait_for_end("theirs"), "succeeded");
     assert_eq!(there.show("theirs")["attempts"].as_array().unwrap().len(), 1);
+    for audit in audits {
+        audit.finish();
+    }
 }
 
 #[test]
 fn two_schedulers_that_grant_in_the_same_instant_run_one_job_after_the_other() {
     let mut machine = Machine::with(&["GPU-a"]);
     let (here, there) = (machine.serving(), machine.serving());
+    let audits =
+        [&here, &there].map(|sandbox| Auditor::watch_with_driver(sandbox, &machine.driver.state_file()));
     gpu_in(&here, "GPU-a", "free");
     gpu_in(&there, "GPU-a", "free");
     let_readings_age();
@@ -562,12 +578,16 @@ fn two_schedulers_that_grant_in_the_same_instant_run_one_job_after_the_other() {
         gpu_in(sandbox, "GPU-a", "free");
         sandbox.run(&["meter", "--check"]).ok();
     }
+    for audit in audits {
+        audit.finish();
+    }
 }
 
 #[test]
 fn an_attempt_that_was_never_launched_is_nobodys_retry() {
     let machine = Machine::with(&["GPU-a"]);
     let sandbox = machine.serving();
+    let audit = Auditor::watch_with_driver(&sandbox, &machine.driver.state_file());
     gpu_in(&sandbox, "GPU-a", "free");
     // No supervisor takes a lock that is not a plain file; to a reading nobody holds it.
     let lock = machine.locks.path().join("GPU-a.lock");
@@ -587,6 +607,7 @@ fn an_attempt_that_was_never_launched_is_nobodys_retry() {
     assert_eq!(attempts[0]["outcome"]["kind"], "lost", "{shown:#}");
     assert_eq!(attempts[1]["outcome"]["kind"], "succeeded", "{shown:#}");
     sandbox.run(&["meter", "--check"]).ok();
+    audit.finish();
 }
 
 #[test]

@@ -18,7 +18,6 @@ use boots::{Boots, end_of_the_machine, lease_of};
 use overnight::supervisor::process::{self, ProcessId};
 use overnight::supervisor::record::{self, JournalState};
 use serde_json::Value;
-use std::fs;
 use std::path::PathBuf;
 use support::sandbox::{Sandbox, eventually};
 

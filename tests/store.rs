@@ -121,6 +121,7 @@ fn lease(id: u64, granted_ms: i64, ended_ms: Option<i64>, returned: bool) -> Lea
         granted: at(granted_ms),
         heartbeat: at(granted_ms),
         ended: ended_ms.map(|ms| (at(ms), EndedBy::Proven)),
+        gone: None,
         waived: false,
         suspended_ms: 0,
         returned: returned.then(|| Returned { at: at(ended_ms.unwrap_or(0)), verdict: Verdict::Clean }),

@@ -2,297 +2,25 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use overnight::config::Paths;
+#[path = "supervisor/rig.rs"]
+mod rig;
+
+use overnight::cgroup::{Groups, Layout, Limits};
 use overnight::engine::Engine;
-use overnight::engine::local::{LocalConfig, LocalEngine};
 use overnight::model::{
-    Amount, AttemptNo, Bytes, Code, Collected, EndedBy, GpuIds, JobId, JobSpec, LeaseId, Limit, Owner,
-    Priority, Request, Retry, Run, RunEnd, Setup, Span, Stop, StopSignal, TaskIx, Token, Uuid, Work,
-    WorkKind,
+    AttemptNo, Bytes, Code, Collected, EndedBy, JobId, LeaseId, Run, RunEnd, Setup, Span, Stop, StopSignal,
+    TaskIx, Token, Uuid,
 };
-use overnight::sched::{EngineReport, Launch, LaunchDevice, StopKind};
+use overnight::sched::{EngineReport, LaunchDevice, StopKind};
 use overnight::supervisor::message::{self, News, Order};
-use overnight::supervisor::process::{self, ProcessId};
+use overnight::supervisor::process;
 use overnight::supervisor::record;
 use overnight::supervisor::spec::{Devices, Environment, LaunchSpec, WorkDir};
+use rig::{COLLECTOR, Frozen, PATIENCE, Scheduler, cancel, is_gone, job, launch, shell, wait_for};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-/// The longest any test waits for anything.
-const PATIENCE: Duration = Duration::from_secs(40);
-
-/// Stands for `overnight collect`: an empty manifest.
-const COLLECTOR: [&str; 3] =
-    ["/bin/sh", "-c", r#"cat >"$0.order"; printf '{"outputs":[],"missing":[],"notes":["collected"]}' >"$0""#];
-
-/// One scheduler's engine over a directory of its own.
-struct Scheduler {
-    dir: tempfile::TempDir,
-    engine: Option<LocalEngine>,
-    news: Receiver<EngineReport>,
-    collector: Vec<String>,
-    log_bound: Bytes,
-    /// Below the temporary directory.
-    root: String,
-    leases: Vec<LeaseId>,
-}
-
-impl Scheduler {
-    fn new() -> Self {
-        Self::with(|_| {})
-    }
-
-    fn with(change: impl FnOnce(&mut Self)) -> Self {
-        let (_, news) = channel();
-        let mut this = Self {
-            dir: tempfile::tempdir().unwrap(),
-            engine: None,
-            news,
-            collector: COLLECTOR.map(str::to_owned).to_vec(),
-            log_bound: Bytes::mib(256),
-            root: "root".to_owned(),
-            leases: Vec::new(),
-        };
-        change(&mut this);
-        this.start_engine();
-        this
-    }
-
-    fn paths(&self) -> Paths {
-        Paths::below(&self.dir.path().join(&self.root))
-    }
-
-    fn start_engine(&mut self) {
-        let (tell, news) = channel();
-        let tell = Mutex::new(tell);
-        let config = LocalConfig {
-            paths: self.paths(),
-            environment: BTreeMap::from([
-                ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
-                ("LANG".to_owned(), "C.UTF-8".to_owned()),
-            ]),
-            driver_environment: BTreeMap::new(),
-            log_bound: self.log_bound,
-            lock_dir: self.dir.path().join("locks"),
-            executable: File::open(executable()).unwrap().into(),
-            collector: Some(self.collector.clone()),
-        };
-        let report = move |news| {
-            let _ = tell.lock().unwrap().send(news);
-        };
-        self.engine = Some(LocalEngine::new(config, Arc::new(report)).unwrap());
-        self.news = news;
-    }
-
-    /// The scheduler goes away without a word, as by a kill.
-    fn drop_engine(&mut self) {
-        self.engine = None;
-    }
-
-    fn engine(&mut self) -> &mut LocalEngine {
-        self.engine.as_mut().unwrap()
-    }
-
-    fn launch(&mut self, launch: &Launch) {
-        self.leases.push(launch.lease);
-        self.engine().launch(launch).unwrap();
-    }
-
-    fn stop(&mut self, lease: u64, kind: &StopKind) {
-        self.engine().stop(LeaseId(lease), kind).unwrap();
-    }
-
-    /// The first report that `pick` takes.
-    fn until<T>(&self, mut pick: impl FnMut(&EngineReport) -> Option<T>) -> T {
-        let mut heartbeats = 0;
-        while heartbeats < PATIENCE.as_secs() / 5 {
-            let news = self.news.recv_timeout(PATIENCE).unwrap();
-            if let Some(found) = pick(&news) {
-                return found;
-            }
-            heartbeats += u64::from(matches!(news, EngineReport::Heartbeat { .. }));
-        }
-        panic!("nothing but signs of life");
-    }
-
-    fn until_started(&self) -> overnight::model::Now {
-        self.until(|news| match news {
-            EngineReport::Started { at, .. } => Some(*at),
-            EngineReport::Ended { end, .. } => panic!("ended before it started: {end:?}"),
-            _ => None,
-        })
-    }
-
-    fn until_ended(&self) -> End {
-        self.until(|news| match news {
-            EngineReport::Ended { at, end, by, notes, peak_memory, .. } => Some(End {
-                at: *at,
-                how: end.clone(),
-                by: *by,
-                notes: notes.clone(),
-                peak_memory: *peak_memory,
-            }),
-            EngineReport::Missing { why, .. } => panic!("missing: {why}"),
-            EngineReport::NotLaunched { why, .. } => panic!("not launched: {why}"),
-            _ => None,
-        })
-    }
-
-    fn until_collected(&self) -> Result<Collected, String> {
-        self.until(|news| match news {
-            EngineReport::Collected { result, .. } => Some(result.clone()),
-            _ => None,
-        })
-    }
-
-    /// Runs shell text to its end.
-    fn run(&mut self, text: &str) -> End {
-        self.launch(&shell(text));
-        self.until_ended()
-    }
-
-    fn run_dir(&self, lease: u64) -> PathBuf {
-        self.paths().run(LeaseId(lease))
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.paths().attempt("1-test", 1).join("log.txt")).unwrap()
-    }
-
-    fn output(&self, name: &str) -> PathBuf {
-        self.paths().attempt("1-test", 1).join("output").join(name)
-    }
-
-    fn supervisor(&self, lease: u64) -> ProcessId {
-        let journal = self.run_dir(lease).join(record::NAME);
-        wait_for(|| record::read(&journal).ok()?.intent().map(|intent| intent.supervisor))
-    }
-
-    /// A number that the work wrote into its output.
-    fn number(&self, name: &str) -> i32 {
-        let path = self.output(name);
-        wait_for(|| std::fs::read_to_string(&path).ok()?.trim().parse().ok())
-    }
-}
-
-impl Drop for Scheduler {
-    /// No supervisor and nothing of its work outlives its test: the supervisor first, so that it reports no end.
-    fn drop(&mut self) {
-        for lease in &self.leases {
-            let Ok(state) = record::read(&self.paths().run(*lease).join(record::NAME)) else { continue };
-            let Some(intent) = state.intent() else { continue };
-            process::signal(intent.supervisor, rustix::process::Signal::KILL);
-            for seen in process::all() {
-                if process::has_token(seen.id.pid, &intent.token.0) {
-                    process::signal(seen.id, rustix::process::Signal::KILL);
-                }
-            }
-        }
-    }
-}
-
-fn executable() -> PathBuf {
-    std::env::var_os("OVERNIGHT_TEST_EXE").unwrap_or_else(|| env!("CARGO_BIN_EXE_overnight").into()).into()
-}
-
-#[derive(Debug)]
-struct End {
-    at: overnight::model::Now,
-    how: RunEnd,
-    by: EndedBy,
-    notes: Vec<String>,
-    peak_memory: Option<Bytes>,
-}
-
-fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..PATIENCE.as_millis() / 5 {
-        if let Some(found) = look() {
-            return found;
-        }
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    panic!("it never came to be");
-}
-
-fn is_gone(pid: i32) -> bool {
-    process::look(pid).is_none_or(|seen| seen.state == b'Z')
-}
-
-fn job(run: Run) -> JobSpec {
-    JobSpec {
-        name: "test".to_owned(),
-        project: None,
-        work: Work {
-            kind: WorkKind::Other,
-            dir: None,
-            code: Code::default(),
-            setup: Setup::default(),
-            run,
-            env: BTreeMap::new(),
-            env_file: None,
-            for_each: None,
-            checkpoint: None,
-            stop: Stop { signal: StopSignal::Term, grace: Span(2000) },
-        },
-        data: Vec::new(),
-        request: Request {
-            gpus: Amount::Some(0),
-            gpu_model: Vec::new(),
-            gpu_memory: None,
-            gpu_ids: GpuIds::Index,
-            share: false,
-            cpus: None,
-            memory: None,
-            disk: None,
-            limit: Limit::UntilDone,
-            finish_by_ms: None,
-            start_after_ms: None,
-            after: Vec::new(),
-            after_any: Vec::new(),
-            priority: Priority::NORMAL,
-            at_once: None,
-            retry: Retry::default(),
-        },
-        output: Vec::new(),
-        output_to: None,
-        notify: Vec::new(),
-    }
-}
-
-fn launch(spec: JobSpec) -> Launch {
-    Launch {
-        lease: LeaseId(1),
-        token: Token(format!("{:032x}", overnight::clock::wall_ms() ^ (i64::from(std::process::id()) << 44))),
-        job: JobId(1),
-        folder: "1-test".to_owned(),
-        task: TaskIx(0),
-        attempt: AttemptNo(1),
-        spec: Arc::new(spec),
-        owner: Owner { uid: rustix::process::geteuid().as_raw(), name: "test".to_owned() },
-        devices: Vec::new(),
-        cores: 2,
-        memory: Bytes::gib(1),
-        sources: Vec::new(),
-        granted: overnight::clock::now(),
-        limit: None,
-        finish_by_ms: None,
-        prepared: false,
-    }
-}
-
-fn shell(text: &str) -> Launch {
-    launch(job(Run::Shell(text.to_owned())))
-}
-
-fn cancel() -> StopKind {
-    StopKind::Cancel { by: "ana".to_owned() }
-}
 
 #[test]
 fn a_run_reports_its_start_its_own_exit_code_and_its_collection() {
@@ -558,11 +286,20 @@ fn another_boot_is_believed_and_nobody_is_signalled() {
         task: TaskIx(0),
         attempt: AttemptNo(1),
         supervisor: id,
+        groups: Groups::default(),
         at,
     };
     let mut journal =
         record::Journal::create(&it.run_dir(1), &record::Record::Intent(intent)).unwrap().unwrap();
-    journal.append(record::Record::Started { task: TaskIx(0), attempt: AttemptNo(1), main: id, at }).unwrap();
+    journal
+        .append(record::Record::Started {
+            task: TaskIx(0),
+            attempt: AttemptNo(1),
+            main: id,
+            enforcement: None,
+            at,
+        })
+        .unwrap();
     it.engine().survey(&[(LeaseId(1), token)]).unwrap();
     let (heartbeat, gone) = it.until(|news| match news {
         EngineReport::Missing { heartbeat, at, .. } => Some((*heartbeat, *at)),
@@ -706,7 +443,7 @@ fn a_prepared_directory_and_an_earlier_jobs_output_are_where_they_are_said_to_be
     }];
     let mut launch = launch(spec);
     launch.prepared = true;
-    launch.sources = vec![Some("9-prepare".to_owned())];
+    launch.sources = vec![Some("9-prepare/output".into())];
     it.launch(&launch);
     assert_eq!(it.until_ended().how, RunEnd::Exited { code: 0 });
     assert_eq!(it.log(), format!("code\ntext\n{}\n", prepared.display()));
@@ -815,42 +552,10 @@ fn a_process_that_a_kill_does_not_end_is_named_and_the_run_ends_after_ten_second
     it.until_collected().unwrap();
 }
 
-/// A file system whose writers hang.
-struct Frozen {
-    at: PathBuf,
-}
-
-impl Frozen {
-    fn make(dir: &Path) -> Option<Self> {
-        let (image, at) = (dir.join("image"), dir.join("frozen"));
-        File::create(&image).ok()?.set_len(8 << 20).ok()?;
-        std::fs::create_dir(&at).ok()?;
-        let done = run_quietly("mkfs.ext4", &["-q".as_ref(), image.as_ref()])
-            && run_quietly("mount", &["-o".as_ref(), "loop".as_ref(), image.as_ref(), at.as_ref()]);
-        done.then_some(Self { at })
-    }
-
-    fn freeze(&self) {
-        assert!(run_quietly("fsfreeze", &["-f".as_ref(), self.at.as_ref()]));
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        run_quietly("fsfreeze", &["-u".as_ref(), self.at.as_ref()]);
-        run_quietly("umount", &["-l".as_ref(), self.at.as_ref()]);
-    }
-}
-
-fn run_quietly(program: &str, arguments: &[&std::ffi::OsStr]) -> bool {
-    let quiet = std::process::Stdio::null;
-    let status = std::process::Command::new(program).args(arguments).stdout(quiet()).stderr(quiet()).status();
-    status.is_ok_and(|status| status.success())
-}
-
 #[test]
 fn a_kill_for_memory_is_told_apart_as_probable() {
-    let mut it = Scheduler::new();
+    // Without groups of its own: only the kernel's counter for the whole machine tells.
+    let mut it = Scheduler::with(|it| it.cgroups = Some(Layout::none("a test")));
     let group = PathBuf::from(format!("/sys/fs/cgroup/memory/overnight-test-{}", std::process::id()));
     if std::fs::create_dir(&group).is_err()
         || std::fs::write(group.join("memory.limit_in_bytes"), "32M").is_err()
@@ -955,6 +660,7 @@ fn bare_spec(dir: &Path, run_dir: &Path, attempt: u32, text: &str) -> LaunchSpec
         limit: None,
         stop: Stop::default(),
         devices: Devices::default(),
+        limits: Limits::default(),
         collect: overnight::model::Collect {
             items: Vec::new(),
             work_dir: run_dir.join(format!("work-{attempt}")),
@@ -964,6 +670,7 @@ fn bare_spec(dir: &Path, run_dir: &Path, attempt: u32, text: &str) -> LaunchSpec
             output_to: None,
             job: "1".to_owned(),
             partial: false,
+            own: Vec::new(),
         },
         output_dir,
         collector: COLLECTOR.map(str::to_owned).to_vec(),

@@ -21,7 +21,7 @@ const LAYERS: &[(u8, &[&str])] =
 /// Layer 2: blind to each other.
 const ADAPTERS: &[&str] = &["client", "engine", "files", "gpu", "inbox", "jobfile", "store", "supervisor"];
 /// Beside the layers, for 2 and 3 only: the core is handed its time and its settings.
-const SHELL_TOOLS: &[&str] = &["clock", "config"];
+const SHELL_TOOLS: &[&str] = &["beneath", "cgroup", "clock", "config"];
 /// Uses that the layers forbid: (file below `src/` or its folder, what it uses, why).
 const LAYER_EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("engine/local", "supervisor::record", "the journal: the supervisor writes it, the engine reads it"),

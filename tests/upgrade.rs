@@ -138,7 +138,7 @@ fn a_scheduler_over_the_state_of_every_milestone_goes_on_where_that_one_stopped(
         let mut sandbox = Sandbox::on(&fixture.root, "simulated:4");
         let control = sandbox.dir().join("control.toml");
         fs::write(&control, fixture::STILL_DIRTY).unwrap();
-        sandbox.serve_also(&["--control", control.to_str().unwrap()]);
+        sandbox.serve_with(&["--control", control.to_str().unwrap()]);
         sandbox.serve();
 
         let now = by_name(&sandbox.run(&["ls", "--all", "--json"]).json());

@@ -2,7 +2,7 @@
 
 use crate::cli::{CliError, Setup};
 use crate::client::{Client, ClientError};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -69,6 +69,7 @@ fn start(setup: &Setup, arguments: &[OsString], stdin: Stdio) -> Result<Option<C
         .arg("--state")
         .arg(&paths.state)
         .args(arguments)
+        .args(setup.config.named.iter().flat_map(|config| [OsStr::new("--config"), config.as_os_str()]))
         .env_clear()
         .env("USER", &environment.user)
         .env("LOGNAME", &environment.user)

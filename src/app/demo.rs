@@ -129,7 +129,7 @@ fn line(row: &JobRow, took: Span) -> String {
 
 fn say(text: &str) {
     // A reader that has seen enough is no failure of the demo.
-    drop(writeln!(std::io::stdout(), "{text}"));
+    drop(writeln!(std::io::stdout(), "{}", crate::model::clean_line(text)));
 }
 
 /// `NAME OUTCOME` of every sample job, in the order in which they are dropped.

@@ -151,7 +151,9 @@ const fn exit_of(error: &DaemonError) -> Exit {
         DaemonError::Taken { .. }
         | DaemonError::NotAnswering { .. }
         | DaemonError::Store(StoreError::Owned { .. }) => Exit::OtherScheduler,
-        DaemonError::Store(_) | DaemonError::Engine(EngineError::Newer { .. }) => Exit::State,
+        DaemonError::Store(_)
+        | DaemonError::NotYours { .. }
+        | DaemonError::Engine(EngineError::Newer { .. }) => Exit::State,
         DaemonError::Inbox(_) | DaemonError::Engine(_) | DaemonError::Io { .. } => Exit::Failed,
     }
 }
@@ -162,9 +164,25 @@ fn start_log() {
     let filter =
         EnvFilter::try_from_env("OVERNIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("warn,overnight=info"));
     let subscriber =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogLines).with_ansi(false);
     // Fails only if a log was started before, as in tests.
     drop(subscriber.try_init());
+}
+
+/// Standard error, a line for each event: names and words from outside neither act on a terminal nor begin lines.
+struct LogLines;
+
+impl Write for LogLines {
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = crate::model::clean_line(text.trim_end_matches('\n'));
+        std::io::stderr().write_all((line + "\n").as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
 }
 
 /// The dashboard. Starts a scheduler if none runs; closing it stops nothing.

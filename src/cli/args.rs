@@ -1,6 +1,6 @@
 //! The words of the command line. Parsing only: what they mean is in the files beside this one.
 
-use super::values::{By, Kind, State, gpu, key_value, priority, span};
+use super::values::{By, Kind, ServiceAction, State, gpu, key_value, priority, span};
 use crate::config::GpuSource;
 use crate::model::{Priority, Span};
 use crate::protocol::GpuSelect;
@@ -174,6 +174,14 @@ pub enum Verb {
     Serve(ServeArgs),
     /// Everything for real over simulated GPUs, in a throw-away root.
     Demo(DemoArgs),
+    /// Have the scheduler come back with the machine: print or install a systemd unit, or a crontab line.
+    Service(ServiceArgs),
+    /// Say what this machine gives the scheduler and its jobs, what is in the way, and what to do.
+    Doctor {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print a completion script.
     Completions {
         /// For which shell.
@@ -373,6 +381,29 @@ pub struct ServeArgs {
     /// Started by `overnight demo`: ends its jobs, itself and its folders when standard input is closed.
     #[arg(long, hide = true)]
     pub throw_away: bool,
+}
+
+/// Of `service`.
+#[derive(Debug, Clone, Args)]
+pub struct ServiceArgs {
+    /// Show it, or put it where it belongs.
+    #[arg(value_enum)]
+    pub action: ServiceAction,
+    /// As a systemd unit of this account (the default with systemd).
+    #[arg(long, group = "kind")]
+    pub user: bool,
+    /// As a systemd unit of the machine that runs as this account (the default of root).
+    #[arg(long, group = "kind")]
+    pub system: bool,
+    /// As a line of this account's crontab (the default without systemd).
+    #[arg(long, group = "kind")]
+    pub cron: bool,
+    /// Another name of the unit, for a second scheduler.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Replace what is there, though somebody else wrote or edited it.
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Of `demo`.

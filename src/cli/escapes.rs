@@ -1,7 +1,85 @@
-//! A job's log on a terminal: colours stay, everything else that could act on the terminal goes. Works on a stream, so
-//! that a sequence or a character that is cut in two by a read is still one.
+//! What may reach a terminal. [`Shown`] is the only text that verbs can print, and there is no way to make one but to
+//! clean it.
+//!
+//! [`Escapes`] is for a job's log: colours stay, everything else that could act on the terminal goes. It works on a stream,
+//! so that a sequence or a character that is cut in two by a read is still one.
 
-use crate::model::clean;
+use super::output::Tone;
+use crate::model::{clean, clean_line};
+use std::borrow::Cow;
+
+/// Text that was cleaned, and colours of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shown(String);
+
+impl Shown {
+    /// Lines.
+    pub fn text(text: &str) -> Self {
+        Self(clean(text))
+    }
+
+    /// Lines that end as those of other systems do.
+    pub(super) fn crlf(text: &str) -> Self {
+        Self(text.split("\r\n").map(clean).collect::<Vec<_>>().join("\r\n"))
+    }
+
+    /// Lines with colours, which stay if they are wanted.
+    pub(super) fn coloured(text: &str, colours: bool) -> Self {
+        let mut escapes = Escapes::new(colours);
+        let mut shown = escapes.feed(text.replace('\r', " ").as_bytes());
+        shown.0.push_str(escapes.end().as_str());
+        shown
+    }
+
+    /// JSON: the same for whoever reads it.
+    pub(super) fn json(text: &str) -> Self {
+        Self(crate::protocol::json::escape(text).into_owned())
+    }
+
+    /// Goes on in the same line.
+    pub(super) fn push(&mut self, text: &str) {
+        self.0.push_str(&cleaned(text));
+    }
+
+    /// Goes on in a colour; [`Tone::Plain`] ends it.
+    pub(super) fn tone(&mut self, tone: Tone) {
+        self.0.push_str(match tone {
+            Tone::Plain => "\x1b[0m",
+            Tone::Good => "\x1b[32m",
+            Tone::Busy => "\x1b[36m",
+            Tone::Bad => "\x1b[31m",
+            Tone::Dim => "\x1b[2m",
+        });
+    }
+
+    pub(super) fn blanks(&mut self, count: usize) {
+        self.0.extend(std::iter::repeat_n(' ', count));
+    }
+
+    /// Ends the line, without blanks before its end.
+    pub(super) fn end_line(&mut self) {
+        let end = self.0.trim_end_matches(' ').len();
+        self.0.truncate(end);
+        self.0.push('\n');
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// [`clean_line`], without a copy where nothing has to be cleaned.
+pub(super) fn cleaned(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(clean_line(text))
+    }
+}
 
 /// No honest colour sequence is longer.
 const LONGEST_COLOUR: usize = 64;
@@ -38,7 +116,7 @@ impl Escapes {
     }
 
     /// What may be shown of the next piece.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> String {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Shown {
         let mut all = std::mem::take(&mut self.begun);
         all.extend_from_slice(bytes);
         // An unfinished character at the very end waits for its rest.
@@ -53,13 +131,16 @@ impl Escapes {
             self.next(c, &mut text, &mut shown);
         }
         flush(&mut text, &mut shown);
-        shown
+        Shown(shown)
     }
 
     /// Leaves the terminal as it was.
-    pub(super) fn end(&mut self) -> &'static str {
-        let coloured = std::mem::take(&mut self.coloured);
-        if coloured { "\x1b[0m" } else { "" }
+    pub(super) fn end(&mut self) -> Shown {
+        let mut end = Shown::default();
+        if std::mem::take(&mut self.coloured) {
+            end.tone(Tone::Plain);
+        }
+        end
     }
 
     fn next(&mut self, c: char, text: &mut String, shown: &mut String) {
@@ -137,14 +218,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(text: &[u8]) -> String {
-        Escapes::new(true).feed(text)
+        Escapes::new(true).feed(text).0
     }
 
     #[test]
     fn colours_and_progress_bars_stay() {
         let text = "\x1b[1;31mloss\x1b[0m 0.3\r50 %\tdone\n";
         assert_eq!(shown(text.as_bytes()), text);
-        assert_eq!(Escapes::new(false).feed(text.as_bytes()), "loss 0.3\r50 %\tdone\n");
+        assert_eq!(Escapes::new(false).feed(text.as_bytes()).as_str(), "loss 0.3\r50 %\tdone\n");
     }
 
     #[test]
@@ -158,11 +239,19 @@ mod tests {
     }
 
     #[test]
+    fn a_text_with_colours_keeps_those_and_no_more() {
+        let text = "\x1b[1;31merror\x1b[0m: \x1b]8;;x\x07name\rover\n";
+        assert_eq!(Shown::coloured(text, true).as_str(), "\x1b[1;31merror\x1b[0m: name over\n\x1b[0m");
+        assert_eq!(Shown::coloured(text, false).as_str(), "error: name over\n");
+        assert_eq!(Shown::crlf("a,b\r\n\rc\x1b\r\n").as_str(), "a,b\r\n\u{FFFD}c\u{FFFD}\r\n");
+    }
+
+    #[test]
     fn a_colour_that_is_left_on_is_ended() {
         let mut escapes = Escapes::new(true);
         escapes.feed(b"\x1b[31mred");
-        assert_eq!(escapes.end(), "\x1b[0m");
-        assert_eq!(escapes.end(), "");
+        assert_eq!(escapes.end().as_str(), "\x1b[0m");
+        assert_eq!(escapes.end().as_str(), "");
     }
 
     proptest! {
@@ -173,7 +262,7 @@ mod tests {
         ), at in 0_usize..200) {
             let at = at.min(bytes.len());
             let mut escapes = Escapes::new(true);
-            let parts = escapes.feed(&bytes[..at]) + &escapes.feed(&bytes[at..]);
+            let parts = escapes.feed(&bytes[..at]).0 + &escapes.feed(&bytes[at..]).0;
             prop_assert_eq!(&parts, &shown(&bytes));
             let rest = parts.replace("\x1b[", "");
             prop_assert!(!rest.contains('\x1b'));

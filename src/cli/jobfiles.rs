@@ -1,6 +1,6 @@
 //! Job files on the command line: reading them, and what can be said of them without a scheduler.
 
-use super::{CliError, Io, Setup};
+use super::{CliError, Io, Setup, Shown};
 use crate::config::{Config, UntilDone};
 use crate::jobfile::{self, Base, Context, Parsed, RenderStyle};
 use crate::protocol::{Diagnostic, Overrides, Severity, SubmitFile};
@@ -117,9 +117,9 @@ pub(super) fn print_findings(findings: &[Diagnostic], io: &mut Io<'_>) -> Result
     if !findings.is_empty() {
         let style = if io.colour { RenderStyle::Ansi } else { RenderStyle::Plain };
         let text = jobfile::render(findings, style);
-        io.raw(&text)?;
+        io.show(&Shown::coloured(&text, io.colour))?;
         if !text.ends_with('\n') {
-            io.raw("\n")?;
+            io.gap()?;
         }
     }
     Ok(findings.iter().any(|finding| finding.severity == Severity::Error))

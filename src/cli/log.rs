@@ -3,7 +3,8 @@
 use super::args::LogArgs;
 use super::escapes::Escapes;
 use super::session::Session;
-use super::{CliError, Exit, Io, Setup, folder, output};
+use super::{CliError, Exit, Io, Setup, folder};
+use crate::beneath;
 use crate::client::ClientError;
 use crate::model::{Cursor, JobId};
 use crate::protocol::JobDetail;
@@ -180,8 +181,9 @@ impl Tail {
 
     fn print_file(&mut self, io: &mut Io<'_>) -> Result<bool, CliError> {
         if self.file.is_none() {
-            match File::open(&self.path) {
-                Ok(file) => self.file = Some((file, 0)),
+            // A pipe that the work has put in its place would be waited for without an end.
+            match beneath::named_file(&self.path).map_err(std::io::Error::from) {
+                Ok((file, _)) => self.file = Some((file, 0)),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
                 Err(error) => return Err(self.failed("read", error)),
             }
@@ -191,7 +193,7 @@ impl Tail {
         let Some((file, position)) = &mut self.file else { return Ok(false) };
         if file.metadata().map_err(failed)?.size() < *position {
             io.note("the log was cut: from its beginning again");
-            *file = File::open(path).map_err(failed)?;
+            (*file, _) = beneath::named_file(path).map_err(|errno| failed(errno.into()))?;
             *position = 0;
         }
         let mut chunk = vec![0_u8; 1 << 16];
@@ -204,8 +206,8 @@ impl Tail {
             };
             *position += n as u64;
             match &mut self.escapes {
-                Some(escapes) => io.raw(&escapes.feed(&chunk[..n]))?,
-                None => io.out.write_all(&chunk[..n]).map_err(output::broken)?,
+                Some(escapes) => io.show(&escapes.feed(&chunk[..n]))?,
+                None => io.bytes(&chunk[..n])?,
             }
         }
         io.flush()?;
@@ -214,7 +216,7 @@ impl Tail {
 
     fn end(&mut self, io: &mut Io<'_>) -> Result<(), CliError> {
         match &mut self.escapes {
-            Some(escapes) => io.raw(escapes.end()),
+            Some(escapes) => io.show(&escapes.end()),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use super::args::MeterArgs;
 use super::ls::hours;
 use super::output::{Fit, Table, Tone};
 use super::session::Session;
-use super::{CliError, Exit, Io, Setup, when};
+use super::{CliError, Exit, Io, Setup, Shown, when};
 use crate::protocol::{MeterBy, MeterTable, Query, Reply, json};
 
 pub(super) fn meter(args: &MeterArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
@@ -23,7 +23,7 @@ pub(super) fn meter(args: &MeterArgs, setup: &Setup, io: &mut Io<'_>) -> Result<
     if args.json {
         io.json(&json::meter(&table, &setup.zone))?;
     } else if args.csv {
-        io.raw(&csv(&table))?;
+        io.show(&Shown::crlf(&csv(&table)))?;
     } else {
         text(&table, setup, io)?;
     }

@@ -5,6 +5,7 @@
 
 mod act;
 mod args;
+mod doctor;
 mod drop_file;
 mod escapes;
 pub mod exit;
@@ -15,6 +16,7 @@ mod log;
 mod ls;
 mod meter;
 mod output;
+mod service;
 mod session;
 mod shell;
 mod show;
@@ -23,6 +25,7 @@ mod values;
 mod when;
 
 pub use args::{DashboardArgs, DemoArgs, Globals, ServeArgs, Verb, command};
+pub use escapes::Shown;
 pub use exit::{CliError, Exit};
 pub use jobfiles::limits;
 pub use ls::table as job_table;
@@ -33,7 +36,7 @@ use crate::protocol::Place;
 use crate::config::{Config, Environment, Paths};
 use jiff::tz::TimeZone;
 use std::ffi::OsString;
-use std::io::{BufWriter, IsTerminal};
+use std::io::{BufWriter, IsTerminal, Write};
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -61,11 +64,25 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<(Globals, 
             },
         )),
         Err(error) => {
-            // Nothing can be said where nothing can be printed.
-            let _ = error.print();
+            say(&error);
             Err(if error.use_stderr() { Exit::Usage } else { Exit::Ok })
         }
     }
+}
+
+/// Help, or what is wrong with a command line: of which a word may be the name of anybody's file.
+fn say(error: &clap::Error) {
+    let to_person =
+        if error.use_stderr() { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
+    let styled = error.render();
+    let shown =
+        Shown::coloured(&if to_person { styled.ansi().to_string() } else { styled.to_string() }, to_person);
+    // Nothing can be said where nothing can be printed.
+    let _ = if error.use_stderr() {
+        std::io::stderr().write_all(shown.as_str().as_bytes())
+    } else {
+        std::io::stdout().write_all(shown.as_str().as_bytes())
+    };
 }
 
 /// What every verb works with: settings and environment, read once.
@@ -101,7 +118,7 @@ pub fn run(verb: &Verb, setup: &Setup) -> Result<Exit, CliError> {
     let width = width.map(|width| if width == 0 { 80 } else { width });
     let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
     let mut err = std::io::stderr().lock();
-    run_on(verb, setup, &mut Io { out: &mut out, err: &mut err, width, colour })
+    run_on(verb, setup, &mut Io::new(&mut out, &mut err, width, colour))
 }
 
 /// Does what a verb says, on these streams.
@@ -116,7 +133,7 @@ fn dispatch(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliErro
         Verb::Submit(args) => submit::submit(args, setup, io),
         Verb::Check(args) => submit::check(args, setup, io),
         Verb::New { kind } => {
-            io.raw(crate::jobfile::template((*kind).into()))?;
+            io.show(&Shown::text(crate::jobfile::template((*kind).into())))?;
             Ok(Exit::Ok)
         }
         Verb::Ls(args) => ls::ls(args, setup, io),
@@ -141,6 +158,8 @@ fn dispatch(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliErro
         Verb::Open { gpus } => act::open(&gpus.gpus, setup, io),
         Verb::Clear { gpus } => act::clear(&gpus.gpus, setup, io),
         Verb::Stop => act::stop(setup, io),
+        Verb::Service(args) => service::service(args, setup, io),
+        Verb::Doctor { json } => doctor::doctor(*json, setup, io),
         Verb::Completions { shell } => shell::completions(*shell, io),
         Verb::Man { verb } => shell::man(verb.as_deref(), io),
         Verb::Serve(_) | Verb::Demo(_) | Verb::Supervise(_) | Verb::Collect(_) | Verb::GpuIndices(_) => {

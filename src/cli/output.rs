@@ -1,22 +1,29 @@
 //! Where verbs print: plain lines and aligned tables, cleaned, cut to the terminal only where there is one.
 
 use super::CliError;
-use crate::model::clean_line;
+use super::escapes::{Shown, cleaned};
+use crate::protocol::json;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::Write;
 use unicode_width::UnicodeWidthStr;
 
-/// Two streams and what is known of the terminal behind the first.
+/// Two streams and what is known of the terminal behind the first. Only this file writes to them, and only what was
+/// cleaned.
 pub struct Io<'a> {
-    /// Results.
-    pub out: &'a mut dyn Write,
-    /// What went wrong, and hints.
-    pub err: &'a mut dyn Write,
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
     /// Columns, if `out` is a terminal.
     pub width: Option<usize>,
     /// `out` is a terminal that may show colours, and `NO_COLOR` is not set.
     pub colour: bool,
+}
+
+impl<'a> Io<'a> {
+    /// Results go to `out`; what went wrong, and hints, to `err`.
+    pub fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, width: Option<usize>, colour: bool) -> Self {
+        Self { out, err, width, colour }
+    }
 }
 
 impl Io<'_> {
@@ -31,17 +38,26 @@ impl Io<'_> {
         let _ = writeln!(self.err, "{}", cleaned(text));
     }
 
-    /// Text that is ready to print: made by this program of cleaned parts.
-    pub fn raw(&mut self, text: &str) -> Result<(), CliError> {
-        self.out.write_all(text.as_bytes()).map_err(broken)
+    /// Text that is ready to print.
+    pub fn show(&mut self, text: &Shown) -> Result<(), CliError> {
+        self.out.write_all(text.as_str().as_bytes()).map_err(broken)
+    }
+
+    /// An empty line.
+    pub fn gap(&mut self) -> Result<(), CliError> {
+        self.out.write_all(b"\n").map_err(broken)
     }
 
     /// A document, on one line for programs.
     pub fn json(&mut self, document: &impl Serialize) -> Result<(), CliError> {
-        serde_json::to_writer(&mut *self.out, document).map_err(|source| {
-            if source.is_io() { broken(source.into()) } else { CliError::Json { source } }
-        })?;
-        self.out.write_all(b"\n").map_err(broken)
+        let text = json::text(document).map_err(|source| CliError::Json { source })?;
+        writeln!(self.out, "{text}").map_err(broken)
+    }
+
+    /// A job's own bytes, as they are: for files and programs. A terminal gets them through `Escapes`.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        debug_assert!(self.width.is_none(), "a terminal is not written to as it comes");
+        self.out.write_all(bytes).map_err(broken)
     }
 
     /// Everything so far is seen now.
@@ -51,17 +67,8 @@ impl Io<'_> {
 }
 
 /// The output is gone, or full.
-pub(super) const fn broken(source: std::io::Error) -> CliError {
+const fn broken(source: std::io::Error) -> CliError {
     CliError::Output { source }
-}
-
-/// [`clean_line`], without a copy where nothing has to be cleaned.
-pub(super) fn cleaned(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        Cow::Borrowed(text)
-    } else {
-        Cow::Owned(clean_line(text))
-    }
 }
 
 /// A colour by what it means. The word is always there too.
@@ -72,18 +79,6 @@ pub(super) enum Tone {
     Busy,
     Bad,
     Dim,
-}
-
-impl Tone {
-    const fn code(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::Good => "\x1b[32m",
-            Self::Busy => "\x1b[36m",
-            Self::Bad => "\x1b[31m",
-            Self::Dim => "\x1b[2m",
-        }
-    }
 }
 
 /// How a column stands and gives way.
@@ -139,7 +134,7 @@ impl<'a> Table<'a> {
         if let Some(width) = io.width {
             self.shrink(width);
         }
-        let mut line = String::with_capacity(256);
+        let mut line = Shown::default();
         for (column, (title, fit)) in self.columns.iter().enumerate().filter(|(ix, _)| self.shows(*ix)) {
             self.put(&mut line, column, title, *fit);
         }
@@ -149,11 +144,11 @@ impl<'a> Table<'a> {
             for (column, ((text, tone), (_, fit))) in cells {
                 let coloured = io.colour && *tone != Tone::Plain && !text.is_empty();
                 if coloured {
-                    line.push_str(tone.code());
+                    line.tone(*tone);
                 }
                 self.put(&mut line, column, text, *fit);
                 if coloured {
-                    line.push_str("\x1b[0m");
+                    line.tone(Tone::Plain);
                 }
             }
             finish(io, &mut line)?;
@@ -184,7 +179,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn put(&self, line: &mut String, column: usize, text: &str, fit: Fit) {
+    fn put(&self, line: &mut Shown, column: usize, text: &str, fit: Fit) {
         let width = self.widths[column];
         let cut = match fit {
             Fit::Middle(_) => cut_middle(text, width),
@@ -193,20 +188,18 @@ impl<'a> Table<'a> {
         };
         let pad = width.saturating_sub(columns_of(&cut));
         if fit == Fit::Right {
-            line.extend(std::iter::repeat_n(' ', pad));
+            line.blanks(pad);
         }
-        line.push_str(&cut);
+        line.push(&cut);
         if column + 1 < self.columns.len() {
-            line.extend(std::iter::repeat_n(' ', if fit == Fit::Right { 2 } else { pad + 2 }));
+            line.blanks(if fit == Fit::Right { 2 } else { pad + 2 });
         }
     }
 }
 
-fn finish(io: &mut Io<'_>, line: &mut String) -> Result<(), CliError> {
-    let end = line.trim_end_matches(' ').len();
-    line.truncate(end);
-    line.push('\n');
-    io.raw(line)?;
+fn finish(io: &mut Io<'_>, line: &mut Shown) -> Result<(), CliError> {
+    line.end_line();
+    io.show(line)?;
     line.clear();
     Ok(())
 }
@@ -268,7 +261,7 @@ mod tests {
         table.cell("日本\x1b[31m", Tone::Plain);
         table.cell("", Tone::Plain);
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        table.print(&mut Io { out: &mut out, err: &mut err, width, colour }).unwrap();
+        table.print(&mut Io::new(&mut out, &mut err, width, colour)).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -1,14 +1,14 @@
 //! `completions` and `man`: made from the command line itself.
 
 use super::args::command;
-use super::{CliError, Exit, Io, output};
+use super::{CliError, Exit, Io, Shown};
 use clap_complete::Shell;
 
 pub(super) fn completions(shell: Shell, io: &mut Io<'_>) -> Result<Exit, CliError> {
     // Into memory first: the generator panics where it cannot write, and a closed pipe is no failure.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command(), "overnight", &mut text);
-    io.out.write_all(&text).map_err(output::broken)?;
+    io.show(&Shown::text(&String::from_utf8_lossy(&text)))?;
     Ok(Exit::Ok)
 }
 
@@ -22,6 +22,8 @@ pub(super) fn man(verb: Option<&str>, io: &mut Io<'_>) -> Result<Exit, CliError>
         };
         command = found.clone();
     }
-    clap_mangen::Man::new(command).render(&mut io.out).map_err(output::broken)?;
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page).map_err(|source| CliError::Output { source })?;
+    io.show(&Shown::text(&String::from_utf8_lossy(&page)))?;
     Ok(Exit::Ok)
 }

@@ -4,10 +4,16 @@ use super::args::OneJob;
 use super::ls::{hours, tone, word};
 use super::output::{Fit, Table, Tone};
 use super::session::Session;
-use super::{CliError, Exit, Io, Setup, folder, when};
+use super::{CliError, Exit, Io, Setup, Shown, folder, when};
+use crate::beneath;
 use crate::client::ClientError;
 use crate::model::{Cursor, Limit};
 use crate::protocol::{JobDetail, json};
+use std::io::Read;
+use std::path::Path;
+
+/// A receipt with a hundred thousand outputs is a fifth of this.
+const RECEIPT_BYTES: u64 = 256 << 20;
 
 pub(super) fn show(args: &OneJob, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
     let mut session = Session::open(setup)?;
@@ -28,12 +34,11 @@ pub(super) fn receipt(args: &OneJob, setup: &Setup, io: &mut Io<'_>) -> Result<E
         Ok(session) => session,
         Err(error @ CliError::Client(ClientError::NoScheduler { .. })) => {
             let name = if args.json { "receipt.json" } else { "receipt.md" };
-            let Some(text) = folder::of(&args.job, &setup.paths)
-                .and_then(|folder| std::fs::read_to_string(folder.join(name)).ok())
+            let Some(text) = folder::of(&args.job, &setup.paths).and_then(|folder| read(&folder.join(name)))
             else {
                 return Err(error);
             };
-            io.raw(&if args.json { text } else { crate::model::clean(&text) })?;
+            io.show(&if args.json { Shown::json(&text) } else { Shown::text(&text) })?;
             return Ok(Exit::Ok);
         }
         Err(error) => return Err(error),
@@ -50,7 +55,7 @@ pub(super) fn receipt(args: &OneJob, setup: &Setup, io: &mut Io<'_>) -> Result<E
     if args.json {
         io.json(&json::show(&detail, &setup.zone))?;
     } else {
-        io.raw(&json::receipt_markdown(&detail, &setup.zone))?;
+        io.show(&Shown::text(&json::receipt_markdown(&detail, &setup.zone)))?;
     }
     Ok(Exit::Ok)
 }
@@ -71,10 +76,18 @@ fn text(detail: &JobDetail, setup: &Setup, io: &mut Io<'_>) -> Result<(), CliErr
             io.line(&format!("{title}: {line}"))?;
         }
     }
-    let spec = serde_json::to_string_pretty(&detail.spec).map_err(|source| CliError::Json { source })?;
-    io.raw("\n")?;
-    io.raw(&crate::model::clean(&spec))?;
-    io.raw("\n")
+    let spec = json::pretty(&detail.spec).map_err(|source| CliError::Json { source })?;
+    io.gap()?;
+    io.show(&Shown::text(&spec))?;
+    io.gap()
+}
+
+/// A file in a job's folder, if it is one and not a pipe that the work has put in its place.
+fn read(path: &Path) -> Option<String> {
+    let (file, _) = beneath::named_file(path).ok()?;
+    let mut text = String::new();
+    file.take(RECEIPT_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 type Fact = (&'static str, String, Tone);
@@ -135,6 +148,9 @@ fn course(detail: &JobDetail, setup: &Setup) -> Vec<Fact> {
     }
     let (gpu, core) = (hours(row.gpu_ms(&detail.at)), hours(row.core_ms(&detail.at)));
     plain("held", format!("{gpu} GPU-h, {core} core-h"));
+    if let Some(enforcement) = detail.attempts.iter().rev().find_map(|row| row.enforcement.as_ref()) {
+        plain("limits", enforcement.to_string());
+    }
     if let Some(peak) = row.peak_memory {
         plain("peak memory", peak.to_string());
     }
@@ -149,7 +165,7 @@ fn course(detail: &JobDetail, setup: &Setup) -> Vec<Fact> {
 }
 
 fn steps(detail: &JobDetail, setup: &Setup, io: &mut Io<'_>) -> Result<(), CliError> {
-    io.raw("\n")?;
+    io.gap()?;
     let columns = [("STEP", Fit::Left), ("REACHED", Fit::Left)];
     let mut table = Table::new(&columns);
     for step in &detail.steps {
@@ -163,7 +179,7 @@ fn attempts(detail: &JobDetail, setup: &Setup, io: &mut Io<'_>) -> Result<(), Cl
     if detail.attempts.iter().all(|row| row.lease.is_none()) {
         return Ok(());
     }
-    io.raw("\n")?;
+    io.gap()?;
     let columns = [
         ("TASK", Fit::Right),
         ("TRY", Fit::Right),
@@ -201,7 +217,7 @@ fn outputs(detail: &JobDetail, io: &mut Io<'_>) -> Result<(), CliError> {
     if detail.outputs.is_empty() {
         return Ok(());
     }
-    io.raw("\n")?;
+    io.gap()?;
     let columns = [("SIZE", Fit::Right), ("CAME BACK", Fit::Middle(20)), ("", Fit::Left)];
     let mut table = Table::new(&columns);
     for (_, file) in &detail.outputs {

@@ -3,7 +3,7 @@
 use super::args::{CheckArgs, OverrideArgs, SubmitArgs};
 use super::jobfiles::{Source, print_findings};
 use super::session::Session;
-use super::{CliError, Exit, Io, Setup, drop_file, follow, when};
+use super::{CliError, Exit, Io, Setup, Shown, drop_file, follow, when};
 use crate::client::ClientError;
 use crate::model::JobId;
 use crate::protocol::{Command, Overrides, Reply, Request, SubmittedJob};
@@ -76,8 +76,8 @@ pub(super) fn check(args: &CheckArgs, setup: &Setup, io: &mut Io<'_>) -> Result<
     if args.schema {
         let text = serde_json::to_string_pretty(&crate::jobfile::schema())
             .map_err(|source| CliError::Json { source })?;
-        io.raw(&text)?;
-        io.raw("\n")?;
+        io.show(&Shown::text(&text))?;
+        io.gap()?;
         return Ok(Exit::Ok);
     }
     let mut session = connect(setup)?;

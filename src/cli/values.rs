@@ -45,6 +45,15 @@ impl From<Kind> for WorkKind {
     }
 }
 
+/// What `service` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ServiceAction {
+    /// To standard output.
+    Print,
+    /// Where it belongs.
+    Install,
+}
+
 /// Rows of the meter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum By {

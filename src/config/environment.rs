@@ -43,6 +43,8 @@ pub struct Environment {
     pub user: String,
     /// The account.
     pub uid: u32,
+    /// `SUDO_USER`: who became this account for one command.
+    pub sudo_user: Option<String>,
 }
 
 impl Environment {
@@ -77,6 +79,7 @@ impl Environment {
             shell: account.shell.or_else(|| absolute("SHELL")).unwrap_or_else(|| "/bin/sh".into()),
             user: account.name.unwrap_or_else(|| uid.to_string()),
             uid,
+            sudo_user: text("SUDO_USER"),
         }
     }
 

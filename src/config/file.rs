@@ -41,6 +41,10 @@ pub struct Config {
     pub keys: BTreeMap<String, Vec<String>>,
     /// How the dashboard draws.
     pub ui: UiConfig,
+    /// The file, if the command line named one.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub named: Option<PathBuf>,
 }
 
 /// What jobs find in their environment.
@@ -342,7 +346,10 @@ impl Config {
             (None, Err(_)) => return Ok(Self::default()),
         };
         match std::fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text, &path),
+            Ok(text) => {
+                let named = file.map(super::absolute).transpose()?;
+                Ok(Self { named, ..Self::parse(&text, &path)? })
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && file.is_none() => {
                 Ok(Self::default())
             }

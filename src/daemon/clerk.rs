@@ -6,14 +6,16 @@
 //! same name waits behind it; everything else goes on.
 
 use super::message::{Mailbox, Message};
+use crate::beneath;
 use crate::clock;
 use crate::files;
 use crate::inbox::{Inbox, InboxError};
-use crate::model::{DropIdent, Span};
+use crate::model::{DropIdent, Span, clean};
 use crate::sched::Input;
+use rustix::fs::{AtFlags, FileType, Mode};
 use std::collections::VecDeque;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -88,13 +90,15 @@ pub(super) enum Order {
 pub(super) struct Clerk(mpsc::SyncSender<Order>);
 
 impl Clerk {
-    /// Starts the thread. It ends when its clerks are gone and all orders are carried out.
+    /// Starts the thread. It ends when its clerks are gone and all orders are carried out. `own`: the scheduler's
+    /// trees, below which no link is followed.
     pub(super) fn spawn(
         mailbox: Mailbox,
         inbox: Arc<Inbox>,
+        own: Vec<PathBuf>,
     ) -> io::Result<(Self, std::thread::JoinHandle<()>)> {
         let (sender, orders) = mpsc::sync_channel(BACKLOG);
-        let desk = Desk { mailbox, inbox, kept: VecDeque::new(), again_at: Span(0), said: None };
+        let desk = Desk { mailbox, inbox, own, kept: VecDeque::new(), again_at: Span(0), said: None };
         let thread = std::thread::Builder::new()
             .name("clerk".to_owned())
             .stack_size(512 << 10)
@@ -143,6 +147,7 @@ impl Order {
 struct Desk {
     mailbox: Mailbox,
     inbox: Arc<Inbox>,
+    own: Vec<PathBuf>,
     /// What the disk did not take, in the order in which it was told.
     kept: VecDeque<Order>,
     again_at: Span,
@@ -174,9 +179,9 @@ impl Desk {
 
     fn take_on(&mut self, order: Order) {
         match order {
-            Order::Remove(trees) => remove(&trees),
+            Order::Remove(trees) => remove(&trees, &self.own),
             Order::Release { remove: trees, then } => {
-                remove(&trees);
+                remove(&trees, &self.own);
                 self.mailbox.post(Message::Input(*then));
             }
             order if self.kept.iter().any(|kept| kept.about() == order.about()) => self.keep(order),
@@ -237,12 +242,14 @@ impl Desk {
     fn carry_out(&self, order: &Order) -> io::Result<()> {
         match order {
             Order::Folder { dir, source, answer, attempt } => {
-                folder(dir, source.as_deref(), answer, *attempt)
+                folder(&Folder::open(dir, &self.own)?, source.as_deref(), answer, *attempt)
             }
-            Order::Links { dir, attempt } => links(dir, *attempt),
-            Order::Receipt { dir, json, markdown, attempt } => receipt(dir, json, markdown, *attempt),
+            Order::Links { dir, attempt } => Folder::open(dir, &self.own)?.links(*attempt),
+            Order::Receipt { dir, json, markdown, attempt } => {
+                receipt(&Folder::open(dir, &self.own)?, json, markdown, *attempt)
+            }
             Order::Take { name, ident, folder_to } => take(&self.inbox, name, ident, folder_to.as_deref()),
-            Order::Why { path, text: Some(text) } => write(path, text),
+            Order::Why { path, text: Some(text) } => write_why(path, text),
             Order::Why { path, text: None } => remove_file(path),
             Order::Remove(_) | Order::Release { .. } => Ok(()),
         }
@@ -259,26 +266,18 @@ pub(super) fn take(inbox: &Inbox, name: &str, ident: &DropIdent, folder_to: Opti
     }
 }
 
-fn remove(trees: &[PathBuf]) {
+fn remove(trees: &[PathBuf], own: &[PathBuf]) {
     for tree in trees {
-        if let Err(error) = files::remove_tree(tree) {
+        if let Err(error) = files::remove_own(tree, own) {
             tracing::warn!(path = %tree.display(), error = %error, "cannot remove scratch");
         }
     }
 }
 
-fn folder(dir: &Path, source: Option<&str>, answer: &str, attempt: u32) -> io::Result<()> {
-    private_dir(dir)?;
-    if let Some(source) = source {
-        let file = dir.join("job.yaml");
-        if !is_written(&file) {
-            write(&file, source)?;
-        }
-    }
-    if !is_written(&dir.join("answer.txt")) {
-        write(&dir.join("answer.txt"), answer)?;
-    }
-    links(dir, attempt)
+/// In place of whatever lies there: nothing that its name may stand for is written to.
+fn write_why(path: &Path, text: &str) -> io::Result<()> {
+    let (Some(inbox), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    beneath::replace(beneath::named(inbox)?, name, text.as_bytes(), Mode::RUSR | Mode::WUSR)
 }
 
 /// Whether a file is there with something in it: a power cut may leave the name alone.
@@ -286,44 +285,64 @@ pub(super) fn is_written(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.len() > 0)
 }
 
-fn receipt(dir: &Path, json: &str, markdown: &str, attempt: u32) -> io::Result<()> {
-    private_dir(dir)?;
-    write(&dir.join("receipt.json"), json)?;
-    write(&dir.join("receipt.md"), markdown)?;
-    links(dir, attempt)
+fn folder(to: &Folder, source: Option<&str>, answer: &str, attempt: u32) -> io::Result<()> {
+    if let Some(source) = source.filter(|_| !to.is_written("job.yaml")) {
+        to.write("job.yaml", source)?;
+    }
+    if !to.is_written("answer.txt") {
+        to.write("answer.txt", &clean(answer))?;
+    }
+    to.links(attempt)
 }
 
-/// `log.txt` and `output` of the job's folder name the current attempt's.
-fn links(dir: &Path, attempt: u32) -> io::Result<()> {
-    for name in ["log.txt", "output"] {
-        let target = PathBuf::from("attempts").join(attempt.to_string()).join(name);
-        let link = dir.join(name);
-        if std::fs::read_link(&link).is_ok_and(|found| found == target) {
-            continue;
+fn receipt(to: &Folder, json: &str, markdown: &str, attempt: u32) -> io::Result<()> {
+    to.write("receipt.json", json)?;
+    to.write("receipt.md", &clean(markdown))?;
+    to.links(attempt)
+}
+
+/// A job's folder, open: what the work puts in its place, or in the place of a file, is neither followed nor written to.
+struct Folder(beneath::Dir);
+
+impl Folder {
+    /// Opens it; makes it if it is missing.
+    fn open(dir: &Path, own: &[PathBuf]) -> io::Result<Self> {
+        match beneath::own_place(dir, own) {
+            Err(rustix::io::Errno::NOENT) => private_dir(dir)?,
+            other => return Ok(Self(other?)),
         }
-        let fresh = dir.join(format!(".{name}.new"));
-        remove_file(&fresh)?;
-        std::os::unix::fs::symlink(&target, &fresh)?;
-        std::fs::rename(&fresh, &link)?;
+        Ok(Self(beneath::own_place(dir, own)?))
     }
-    Ok(())
-}
 
-/// Writes under a hidden name, then renames: a reader sees the old text or the new one.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".new");
-    let fresh = path.with_file_name(name);
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    let written =
-        io::Write::write_all(&mut file, text.as_bytes()).and_then(|()| std::fs::rename(&fresh, path));
-    if written.is_err() {
-        // It takes room where there is none.
-        let _ = std::fs::remove_file(&fresh);
+    fn is_written(&self, name: &str) -> bool {
+        rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|file| {
+            FileType::from_raw_mode(file.st_mode) != FileType::RegularFile || file.st_size > 0
+        })
     }
-    written
+
+    /// A reader sees the old text or the new one.
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        beneath::replace(&self.0, name.as_ref(), text.as_bytes(), Mode::RUSR | Mode::WUSR)
+    }
+
+    /// `log.txt` and `output` name the current attempt's.
+    fn links(&self, attempt: u32) -> io::Result<()> {
+        for name in ["log.txt", "output"] {
+            let target = format!("attempts/{attempt}/{name}");
+            let found = rustix::fs::readlinkat(&self.0, name, Vec::new());
+            if found.is_ok_and(|found| found.as_bytes() == target.as_bytes()) {
+                continue;
+            }
+            let fresh = format!(".{name}.new");
+            match rustix::fs::unlinkat(&self.0, &fresh, AtFlags::empty()) {
+                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            rustix::fs::symlinkat(&target, &self.0, &fresh)?;
+            rustix::fs::renameat(&self.0, &fresh, &self.0, name)?;
+        }
+        Ok(())
+    }
 }
 
 fn remove_file(path: &Path) -> io::Result<()> {

@@ -55,6 +55,7 @@ impl Daemon {
             output_to: job.spec.output_to.clone(),
             job: job.id.to_string(),
             partial: end != Some(RunEnd::Exited { code: 0 }),
+            own: paths.own_trees(),
         })
     }
 }

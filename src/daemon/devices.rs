@@ -107,9 +107,7 @@ impl Devices {
     /// loaded, or a device that is back, is found by itself.
     pub(super) fn telemetry(&mut self, world: &World) {
         if let Source::Sampler(sampler) = &self.source {
-            let missing =
-                |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
-            if world.pool.gpus() == 0 || world.pool.devices().any(|(_, device)| missing(&device.state)) {
+            if world.lacks_devices() {
                 sampler.relist();
             }
         }

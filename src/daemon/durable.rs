@@ -8,7 +8,7 @@ use super::held::Held;
 use super::message::Message;
 use super::turns::{Daemon, Waiting};
 use crate::inbox::InboxEvent;
-use crate::model::{EventRecord, Lease, LeaseId, Revision, chain};
+use crate::model::{EventRecord, LeaseId, Revision, chain};
 use crate::protocol::{Command, Reply, Request, Snapshot};
 use crate::sched::{EngineReport, Input};
 use crate::store::{Batch, StoreError};
@@ -59,7 +59,7 @@ impl Daemon {
     pub(super) async fn append(&mut self, events: &[EventRecord], waiting: &mut Waiting) -> bool {
         let mut wait = REOPEN_FIRST;
         loop {
-            let batch = self.batch(events);
+            let batch = Batch::of_turn(&self.world, events);
             let (done, durable) = oneshot::channel();
             self.store.append(batch, Box::new(move |result| drop(done.send(result))));
             let Err(error) = self.attend(durable, waiting).await else {
@@ -227,22 +227,6 @@ impl Daemon {
         };
         self.pending.retain(|old| !replaces(old));
         self.pending.push(input);
-    }
-
-    fn batch(&self, events: &[EventRecord]) -> Batch {
-        let touched = &self.world.touched;
-        let lease = |id: &LeaseId| -> Option<Lease> { self.world.lease(*id).cloned() };
-        Batch {
-            events: events.to_vec(),
-            jobs: touched.jobs.iter().filter_map(|job| self.world.queue.get(*job).cloned()).collect(),
-            leases: touched.leases.iter().filter_map(lease).collect(),
-            devices: touched
-                .devices
-                .iter()
-                .filter_map(|uuid| Some((uuid.clone(), self.world.pool.get(uuid)?.state.clone())))
-                .collect(),
-            forget_devices: Vec::new(),
-        }
     }
 }
 

@@ -5,10 +5,10 @@ use super::prepare;
 use super::turns::Daemon;
 use crate::engine::Engine;
 use crate::model::{
-    AttemptNo, AttemptState, DropIdent, Event, JobId, LeaseId, Outcome, SubmissionId, TaskIx,
+    AttemptNo, AttemptState, DropIdent, Event, JobId, LeaseId, Outcome, SubmissionId, TaskIx, chain,
 };
 use crate::protocol::json;
-use crate::sched::{Effect, EngineReport, Input, Launch, view};
+use crate::sched::{self, Effect, EngineReport, Input, Launch, view};
 use std::path::PathBuf;
 
 impl Daemon {
@@ -70,7 +70,7 @@ impl Daemon {
 
     fn launch(&mut self, launch: &Launch) {
         if let Err(error) = self.engine.launch(launch) {
-            let why = format!("its supervisor could not be started: {error}");
+            let why = format!("its supervisor could not be started: {}", chain(&error));
             tracing::error!(lease = %launch.lease, %error, "cannot launch");
             let at = crate::clock::now();
             let report = EngineReport::NotLaunched { lease: launch.lease, at, why };
@@ -84,12 +84,21 @@ impl Daemon {
 
     /// The devices of a lease are back: its supervisor may go, and its run directory with it once its attempt is done.
     fn dismiss(&mut self, lease: LeaseId) {
+        if self.may_live(lease) {
+            // It stays to see the end of what outlived its kill.
+            return;
+        }
         if let Err(error) = self.engine.dismiss(lease) {
             tracing::debug!(%lease, %error, "no supervisor to dismiss");
         }
         if self.attempt_of(lease).is_none_or(|state| matches!(state, AttemptState::Done { .. })) {
             self.clerk.order(Order::Remove(vec![self.intake.paths.run(lease)]));
         }
+    }
+
+    /// Whether processes of a lease may still live: its journal and its supervisor are needed until they are gone.
+    fn may_live(&self, lease: LeaseId) -> bool {
+        self.world.lease(lease).is_some_and(|lease| sched::may_live(&self.world, lease, &crate::clock::now()))
     }
 
     fn attempt_of(&self, lease: LeaseId) -> Option<AttemptState> {
@@ -117,8 +126,11 @@ impl Daemon {
     fn source_of(&self, submission: SubmissionId, origin: &crate::model::Origin) -> Option<String> {
         if let crate::model::Origin::Retry { of } = origin {
             let first = self.world.queue.get(*of)?;
-            return std::fs::read_to_string(self.intake.paths.jobs().join(first.folder()).join("job.yaml"))
-                .ok();
+            let paths = &self.intake.paths;
+            let file = paths.jobs().join(first.folder()).join("job.yaml");
+            let most = self.intake.config.limits.max_file.0;
+            let bytes = crate::beneath::own_read(&file, &paths.own_trees(), most).ok()?;
+            return Some(String::from_utf8_lossy(&bytes).into_owned());
         }
         let in_turn = self.last_events.iter().find_map(|record| match &record.event {
             Event::SubmissionAccepted { submission: found, source, .. } if *found == submission => {
@@ -134,7 +146,7 @@ impl Daemon {
     fn release(&self, job: JobId, task: TaskIx, attempt: AttemptNo, lease: LeaseId) {
         let paths = &self.intake.paths;
         let run = paths.run(lease);
-        let returned = self.world.leases.get(lease).is_none();
+        let returned = self.world.leases.get(lease).is_none() && !self.may_live(lease);
         let remove = if returned {
             vec![run, paths.prepared(job, task.0, attempt.0)]
         } else {
@@ -148,7 +160,7 @@ impl Daemon {
     fn write_receipt(&self, job: JobId) {
         let Some(row) = self.world.queue.get(job) else { return };
         let detail = self.detail(row);
-        let document = serde_json::to_string_pretty(&json::show(&detail, &self.intake.zone));
+        let document = json::pretty(&json::show(&detail, &self.intake.zone));
         let Ok(document) = document else { return };
         let markdown = json::receipt_markdown(&detail, &self.intake.zone);
         let dir = self.intake.paths.jobs().join(row.folder());

@@ -1,6 +1,7 @@
 //! Job files to submissions: reads nothing itself, and says what is wrong with them.
 
 use super::message::Mailbox;
+use crate::beneath;
 use crate::config::{Config, Environment, Paths};
 use crate::inbox::Drop;
 use crate::jobfile::{self, Base, Context, Limits, RenderStyle, UntilDone};
@@ -184,8 +185,22 @@ impl Intake {
 
     /// Where that is said.
     pub(super) fn why(&self, name: &str) -> PathBuf {
-        self.paths.inbox().join(format!("{name}.why.txt"))
+        self.paths.inbox().join(why_name(name))
     }
+}
+
+/// `NAME.why.txt`; of a name that leaves no room for that its beginning, and what tells it from others like it.
+fn why_name(name: &str) -> String {
+    const ENDING: &str = ".why.txt";
+    if name.len() + ENDING.len() <= beneath::NAME_BYTES {
+        return format!("{name}{ENDING}");
+    }
+    let hash = blake3::hash(name.as_bytes()).to_hex();
+    let mut end = beneath::NAME_BYTES - ENDING.len() - 9;
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}-{}{ENDING}", &name[..end], &hash[..8])
 }
 
 /// A refusal without a place in the file.

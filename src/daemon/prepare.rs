@@ -3,10 +3,12 @@
 
 use super::intake::Intake;
 use super::message::Message;
+use crate::beneath::{self, Links};
 use crate::config::Paths;
 use crate::files::{self, FilesError, SnapshotError, SnapshotLimits, SnapshotRequest};
 use crate::model::{Bytes, Code, DataFrom, chain};
 use crate::sched::{Input, Prepare};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Between two tries while the disk is full.
@@ -65,11 +67,12 @@ pub(super) fn start(prepare: Prepare, intake: &Intake) {
 }
 
 fn make_ready(prepare: &Prepare, paths: &Paths, limits: SnapshotLimits) -> Result<(), Unready> {
-    for (item, folder) in &prepare.sources {
-        if let DataFrom::Job { job, path } = &item.from
-            && !paths.jobs().join(folder).join("output").join(path).exists()
-        {
-            return Err(Unready::Never(format!("job:{job}/{path} is not among the outputs of {folder}")));
+    for (item, output) in &prepare.sources {
+        if let DataFrom::Job { job, path } = &item.from {
+            let mut parts = output.components();
+            let folder = parts.next().map(|name| PathBuf::from(name.as_os_str())).unwrap_or_default();
+            returned(&paths.jobs().join(&folder), parts.as_path(), path, &paths.own_trees())
+                .map_err(|why| Unready::Never(format!("job:{job}/{path} {why} {}", folder.display())))?;
         }
     }
     let (Some(dir), Code::Snapshot { skip, keep }) = (&prepare.spec.work.dir, &prepare.spec.work.code) else {
@@ -78,10 +81,28 @@ fn make_ready(prepare: &Prepare, paths: &Paths, limits: SnapshotLimits) -> Resul
     let tree = paths.snapshot(prepare.job);
     if !tree.exists() {
         let (skip, keep) = (skip.clone(), keep.clone());
-        files::snapshot(&SnapshotRequest { dir: dir.clone(), skip, keep, limits, dest: tree.clone() })?;
+        let request = SnapshotRequest { dir: dir.clone(), skip, keep, limits, dest: tree.clone() };
+        let report = files::snapshot(&request)?;
+        if !report.skipped_special.is_empty() {
+            let left_out = report.skipped_special.join(", ");
+            tracing::info!(job = %prepare.job, left_out, "pipes, devices and strangers' links are not copied");
+        }
     }
     let work = paths.prepared(prepare.job, prepare.task.0, prepare.attempt.0);
     files::remove_tree(&work)?;
     files::copy_tree(&tree, &work)?;
     Ok(())
+}
+
+/// Whether a path is among the outputs in a job's folder: links count as far as they stay among them. Why not, in words.
+fn returned(folder: &Path, output: &Path, path: &str, own: &[PathBuf]) -> Result<(), &'static str> {
+    let absent = "is not among the outputs of";
+    let output = beneath::own_dir(folder, own)
+        .and_then(|folder| beneath::dir(folder, output, Links::Inside))
+        .map_err(|_| absent)?;
+    match beneath::look(output, Path::new(path), Links::Inside) {
+        Ok(_) => Ok(()),
+        Err(beneath::LEADS_OUT) => Err("is a link that leads out of the outputs of"),
+        Err(_) => Err(absent),
+    }
 }

@@ -10,15 +10,17 @@ use super::message::{INBOX_LEN, Mailbox, Message, fill_random};
 use super::picture::Picture;
 use super::socket::{self, Desk};
 use super::turns::Daemon;
+use crate::cgroup::Layout;
 use crate::config::{Config, Environment, Paths};
 use crate::engine::local::{self, LocalConfig, LocalEngine};
 use crate::engine::{Engine, EngineError};
 use crate::gpu::{self, GpuChoice, OpenOptions};
 use crate::inbox::{Inbox, InboxConfig, InboxError};
 use crate::model::{Bytes, Owner, Revision};
-use crate::sched::{Counters, Input, Remembered, World, resume};
+use crate::sched::{Input, World, leases_to_find, resume};
 use crate::store::{Identity, Store, StoreError, StoreOptions};
 use jiff::tz::TimeZone;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -74,6 +76,15 @@ pub enum DaemonError {
         /// The other process, if it said who it is.
         pid: Option<u32>,
     },
+    /// The state directory is somebody else's.
+    #[error("cannot use the state {}; name another --state DIR", path.display())]
+    NotYours {
+        /// The state directory.
+        path: PathBuf,
+        /// Whose.
+        #[source]
+        source: std::io::Error,
+    },
     /// The store refuses.
     #[error(transparent)]
     Store(StoreError),
@@ -102,7 +113,13 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
     for dir in [&paths.root, &paths.state, &paths.inbox(), &paths.jobs()] {
         private_dir(dir).map_err(io("make", dir))?;
     }
+    socket::own_state(&paths.state).map_err(|source| match source.kind() {
+        std::io::ErrorKind::PermissionDenied => DaemonError::NotYours { path: paths.state.clone(), source },
+        _ => io("use", &paths.state)(source),
+    })?;
+    socket::raise_files();
     let _lock = lock(paths)?;
+    open_all_it_may();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(4)
@@ -118,6 +135,12 @@ pub fn serve(setup: ServeSetup, ready: impl FnOnce()) -> Result<(), DaemonError>
         drop(clerk.join());
         Ok(())
     })
+}
+
+/// A descriptor for each lease and client: as many as the system lets this process have. Failure leaves what there is.
+fn open_all_it_may() {
+    let most = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
 }
 
 fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandle<()>), DaemonError> {
@@ -145,11 +168,11 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
     };
     let mut first = vec![Input::Host(gpu::host_reading(simulated))];
     first.extend(listed.map(Input::Devices));
-    engine.survey(&leases_to_find(&world)).map_err(DaemonError::Engine)?;
+    engine.survey(&leases_to_find(&world, &crate::clock::now())).map_err(DaemonError::Engine)?;
     let unfinished = resume(&world);
     let inbox = watch_inbox(&paths, &config, &owner, &mailbox)?;
     let inbox = Arc::new(inbox);
-    let (clerk, thread) = Clerk::spawn(mailbox.clone(), Arc::clone(&inbox))
+    let (clerk, thread) = Clerk::spawn(mailbox.clone(), Arc::clone(&inbox), paths.own_trees())
         .map_err(io("start the clerk for", &paths.jobs()))?;
     let (revision, watcher) = watch::channel(Revision::default());
     listen(&paths, Desk { mailbox: mailbox.clone(), revision: watcher, owner: owner.clone() })?;
@@ -195,31 +218,8 @@ fn remember(paths: &Paths) -> Result<(Store, World, Vec<Earlier>), DaemonError> 
         StoreOptions { jobs_dir: Some(paths.jobs()), ..StoreOptions::new(paths.root.join(".first-start")) };
     let (store, loaded) =
         Store::open(&paths.store(), &Identity::read(), &options).map_err(DaemonError::Store)?;
-    let world = World::restore(Remembered {
-        jobs: loaded.jobs,
-        leases: loaded.leases,
-        devices: loaded.devices,
-        drops: loaded.drops.iter().map(|(ident, _)| ident.clone()).collect(),
-        boot: Some(crate::clock::boot_id()),
-        counters: Counters {
-            seq: loaded.last_seq,
-            job: crate::model::JobId(loaded.next_job.0.saturating_sub(1)),
-            submission: crate::model::SubmissionId(loaded.next_submission.0.saturating_sub(1)),
-            lease: crate::model::LeaseId(loaded.next_lease.0.saturating_sub(1)),
-            revision: Revision(0),
-        },
-    });
     let earlier = loaded.drops.iter().map(|(ident, submission)| Earlier::of(ident, *submission)).collect();
-    Ok((store, world, earlier))
-}
-
-/// Leases whose attempt is not done: their supervisors live, or have left word in their journals.
-fn leases_to_find(world: &World) -> Vec<(crate::model::LeaseId, crate::model::Token)> {
-    let current =
-        world.queue.live().flat_map(|job| job.tasks.iter()).filter_map(|task| task.current().state.lease());
-    let ids: std::collections::BTreeSet<_> =
-        current.chain(world.leases.iter().map(|lease| lease.id)).collect();
-    ids.into_iter().filter_map(|id| world.lease(id).map(|lease| (id, lease.token.clone()))).collect()
+    Ok((store, World::restore(loaded.remembered(Some(crate::clock::boot_id()))), earlier))
 }
 
 fn engine(
@@ -239,7 +239,9 @@ fn engine(
         lock_dir,
         executable,
         collector: None,
+        cgroups: Layout::find(&paths.state),
     };
+    tracing::info!(cgroups = %local.cgroups, "what jobs are held to");
     let mailbox = mailbox.clone();
     let report = Arc::new(move |report| mailbox.post(Message::Input(Input::Engine(report))));
     LocalEngine::new(local, report).map_err(DaemonError::Engine)

@@ -11,7 +11,7 @@ use crate::engine::local::LocalEngine;
 use crate::inbox::{Inbox, InboxEvent};
 use crate::model::{Event, EventRecord, JobId, Now, Revision, Span};
 use crate::protocol::{Command, InboxState, Notice, NoticeLevel, Query, Reply, Request, Update};
-use crate::sched::{Decision, Input, Moment, World, step};
+use crate::sched::{Decision, Input, Moment, World, in_time, step};
 use crate::store::Store;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -146,7 +146,9 @@ impl Daemon {
     fn settle(&mut self, decision: Decision, waiting: &mut Waiting) {
         self.note_accepted(&decision.events);
         self.last_events = decision.events;
-        self.carry_out(decision.effects);
+        let (effects, late) = in_time(decision.effects, &crate::clock::now());
+        self.pending.extend(late);
+        self.carry_out(effects);
         for (to, reply) in decision.replies {
             if let Some((answer, diagnostics)) = waiting.replies.remove(&to) {
                 drop(answer.send(self.complete(reply, diagnostics)));

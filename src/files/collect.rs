@@ -7,8 +7,9 @@ use super::error::{CollectError, FilesError};
 use super::publish::publish;
 use super::search::{Found, Pattern, Search, kind_of, shown};
 use super::tree::{self, Dir};
+use crate::beneath::{self, Links};
 use crate::model::{Bytes, Collect, Collected, ReturnedFile};
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -25,7 +26,11 @@ const NOTES: usize = 100;
 
 /// Gathers, checks and hands over the output of one attempt.
 pub fn collect(order: &Collect) -> Result<Collected, CollectError> {
-    let output = tree::make_root(&order.output_dir)?;
+    let output = match tree::make_own(&order.output_dir, &order.own) {
+        Ok(output) => output,
+        Err(error) if error.is_link() => return Ok(nothing(order)),
+        Err(error) => return Err(error.into()),
+    };
     let mut notes = Vec::new();
     let mut patterns = Vec::new();
     let mut missing = Vec::new();
@@ -64,6 +69,15 @@ pub fn collect(order: &Collect) -> Result<Collected, CollectError> {
     Ok(Collected { outputs: outputs.into_iter().map(listed).collect(), missing, notes })
 }
 
+/// The work has put a link in the place of its output directory: what that leads to is not its output.
+fn nothing(order: &Collect) -> Collected {
+    Collected {
+        outputs: Vec::new(),
+        missing: order.items.iter().filter(|item| !item.optional).map(|item| item.path.clone()).collect(),
+        notes: vec!["$OVERNIGHT_OUTPUT is a link, or behind one: nothing is taken from it".to_owned()],
+    }
+}
+
 /// Listed names are text: one that is not is shown as near as it can be.
 fn listed(file: ReturnedFile) -> ReturnedFile {
     let path = PathBuf::from(file.path.to_string_lossy().into_owned());
@@ -88,13 +102,21 @@ impl Home<'_> {
     /// Brings home what is declared and lies in the work directory.
     fn gather(&mut self, patterns: &[Pattern<'_>]) -> Result<(), FilesError> {
         let work_dir = &self.order.work_dir;
-        let Some(work) = tree::optional(tree::open_root(work_dir), work_dir)? else { return Ok(()) };
+        let opened = if self.order.live {
+            tree::open_root(work_dir)
+        } else {
+            beneath::own_dir(work_dir, &self.order.own)
+        };
+        if opened.as_ref().is_err_and(|errno| *errno == beneath::IS_LINK) {
+            self.notes.push("the work directory is a link: nothing is looked for in it".to_owned());
+        }
+        let Some(work) = tree::optional(opened, work_dir)? else { return Ok(()) };
         let stat = rustix::fs::fstat(self.output);
         let stat = stat.map_err(FilesError::errno("look at", &self.order.output_dir))?;
         let except = Some((stat.st_dev, stat.st_ino));
         let mut found = Found::default();
         for pattern in patterns {
-            let search = Search { root: &work, path: work_dir, except };
+            let search = Search::new(&work, work_dir, except)?;
             if let Err(error) = search.pattern(pattern, &mut found) {
                 self.survive(error)?;
             }
@@ -151,12 +173,14 @@ impl Home<'_> {
 
     /// A declared link to a regular file below the work directory comes home as a copy of that file.
     fn bring_link(&mut self, work: &Dir, path: &Path) -> Result<(), FilesError> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let opened = rustix::fs::openat2(work, path, flags, Mode::empty(), inside).and_then(tree::regular);
-        let Ok((file, stat)) = opened else {
-            self.notes.push(format!("{} is a link out of the work directory: not followed", shown(path)));
-            return Ok(());
+        let (file, stat) = match beneath::file(work, path, Links::Inside) {
+            Ok(opened) => opened,
+            Err(errno) => {
+                let what =
+                    if errno == beneath::NOT_A_FILE { "to no file" } else { "out of the work directory" };
+                self.notes.push(format!("{} is a link {what}: not followed", shown(path)));
+                return Ok(());
+            }
         };
         let Some(name) = path.file_name() else { return Ok(()) };
         if !self.counts(&stat) {
@@ -187,7 +211,7 @@ impl Home<'_> {
     /// Everything that is home, with its hash.
     fn list(&mut self, patterns: &[Pattern<'_>]) -> Result<Vec<ReturnedFile>, FilesError> {
         let mut found = Found::default();
-        Search { root: self.output, path: &self.order.output_dir, except: None }.all(&mut found)?;
+        Search::new(self.output, &self.order.output_dir, None)?.all(&mut found)?;
         self.notes.append(&mut found.notes);
         found.files.sort_by(|a, b| a.0.cmp(&b.0));
         let mut files = Vec::new();

@@ -95,7 +95,11 @@ impl Copier {
     }
 
     fn link(&mut self, from: Place<'_>, to: Place<'_>, stat: &Stat) -> Result<(), FilesError> {
-        let target = rustix::fs::readlinkat(from.0, from.1, Vec::new());
+        let target = match rustix::fs::readlinkat(from.0, from.1, Vec::new()) {
+            // It is no link any more.
+            Err(Errno::INVAL) => return Ok(()),
+            target => target,
+        };
         let Some(target) = tree::optional(target, from.2)? else { return Ok(()) };
         rustix::fs::symlinkat(target, to.0, to.1).map_err(FilesError::errno("make", to.2))?;
         self.files += 1;

@@ -89,6 +89,11 @@ impl FilesError {
         is_worth_another_try(&self.source)
     }
 
+    /// A symbolic link stood in the way.
+    pub(super) fn is_link(&self) -> bool {
+        self.source.raw_os_error() == Some(libc::ELOOP)
+    }
+
     pub(super) fn new(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self { doing, path, source }

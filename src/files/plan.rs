@@ -82,6 +82,7 @@ impl Plan {
             limits,
             looked_at: 0,
             ignores: above(&request.dir),
+            owner: rustix::fs::fstat(root).map_err(FilesError::errno("look at", &request.dir))?.st_uid,
             plan,
         };
         let nodes = walk.dir(root, Path::new(""), State { ignored: false, kept: false }, tree::DEPTH)?;
@@ -162,6 +163,8 @@ struct Walk<'a> {
     looked_at: u64,
     /// Of this directory and those above it; the last one counts most.
     ignores: Vec<Gitignore>,
+    /// Whose directory it is.
+    owner: u32,
     plan: Plan,
 }
 
@@ -224,16 +227,24 @@ impl Walk<'_> {
             Kind::File | Kind::Link => {
                 let stat = tree::stat(parent, &name);
                 let Some(stat) = tree::optional(stat, &self.root.join(&below))? else { return Ok(None) };
+                if kind == Kind::File && tree::is_strangers_link(&stat, self.owner) {
+                    self.leave_out(below);
+                    return Ok(None);
+                }
                 let bytes = if kind == Kind::File { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 };
                 self.count(&below, bytes);
                 Ok(Some(if kind == Kind::File { Node::File { name } } else { Node::Link { name } }))
             }
             Kind::Special => {
-                if self.plan.special.len() < SPECIAL {
-                    self.plan.special.push(below);
-                }
+                self.leave_out(below);
                 Ok(None)
             }
+        }
+    }
+
+    fn leave_out(&mut self, below: PathBuf) {
+        if self.plan.special.len() < SPECIAL {
+            self.plan.special.push(below);
         }
     }
 

@@ -86,15 +86,20 @@ pub(super) struct Found {
 
 /// A directory that is searched.
 pub(super) struct Search<'a> {
-    /// The directory.
-    pub(super) root: &'a Dir,
-    /// Its path, for messages.
-    pub(super) path: &'a Path,
-    /// Device and inode of a directory below it that is passed over: the output directory.
-    pub(super) except: Option<(u64, u64)>,
+    root: &'a Dir,
+    path: &'a Path,
+    except: Option<(u64, u64)>,
+    owner: u32,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    /// Of a directory, by its path for messages. `except` is device and inode of a directory below it that is passed
+    /// over: the output directory.
+    pub(super) fn new(root: &'a Dir, path: &'a Path, except: Option<(u64, u64)>) -> Result<Self, FilesError> {
+        let stat = rustix::fs::fstat(root).map_err(FilesError::errno("look at", path))?;
+        Ok(Self { root, path, except, owner: stat.st_uid })
+    }
+
     /// Adds what a pattern matches. No link is followed on the way.
     pub(super) fn pattern(&self, pattern: &Pattern<'_>, found: &mut Found) -> Result<(), FilesError> {
         let Some(dir) = self.descend(&pattern.prefix, found)? else { return Ok(()) };
@@ -178,8 +183,16 @@ impl Search<'_> {
                 self.below((&child, &below), pattern, found, depth - 1)
             }
             Kind::File if matched => {
-                let stat = tree::optional(tree::stat(dir, &entry.name), &path)?;
-                found.files.extend(stat.map(|stat| (below, stat)));
+                let Some(stat) = tree::optional(tree::stat(dir, &entry.name), &path)? else { return Ok(()) };
+                if tree::is_strangers_link(&stat, self.owner) {
+                    found.notes.push(format!(
+                        "{} is a hard link to a file of another account (uid {}): left out",
+                        shown(&below),
+                        stat.st_uid
+                    ));
+                } else {
+                    found.files.push((below, stat));
+                }
                 Ok(())
             }
             Kind::Link if matched && pattern.is_some() => {

@@ -45,7 +45,8 @@ pub struct SnapshotReport {
     pub bytes: Bytes,
     /// Files and links in all.
     pub files: u64,
-    /// FIFOs, sockets and devices that were left out, relative to the directory; the first few.
+    /// FIFOs, sockets, devices and hard links to strangers' files that were left out, relative to the directory; the
+    /// first few.
     pub skipped_special: Vec<String>,
 }
 

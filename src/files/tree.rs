@@ -1,15 +1,14 @@
 //! Directories as open descriptors: everything below one is reached by name from its parent, never through a link.
 
 use super::error::FilesError;
+use crate::beneath::{self, Links};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::{Path, PathBuf};
 
-/// An open directory.
-pub(super) type Dir = OwnedFd;
+pub(super) use crate::beneath::Dir;
 
 /// Deeper trees are refused: each level holds a descriptor.
 pub(super) const DEPTH: usize = 128;
@@ -48,9 +47,9 @@ impl Kind {
 
 const DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens a directory that the caller names, through whatever links lead there.
+/// Opens a directory that a person names, through the links that lead there.
 pub(super) fn open_root(path: &Path) -> Result<Dir, Errno> {
-    rustix::fs::open(path, DIR, Mode::empty())
+    beneath::named(path)
 }
 
 /// Opens a directory below another. A link is refused.
@@ -58,16 +57,9 @@ pub(super) fn open_dir(parent: &Dir, name: &OsStr) -> Result<Dir, Errno> {
     rustix::fs::openat(parent, name, DIR | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Opens a regular file below a directory for reading. Links and special files are refused, and never waited for.
+/// Opens a regular file below a directory for reading. Links and special files are refused, and never opened.
 pub(super) fn open_file(parent: &Dir, name: &OsStr) -> Result<(std::fs::File, Stat), Errno> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    regular(rustix::fs::openat(parent, name, flags, Mode::empty())?)
-}
-
-/// The descriptor as a file, if it is a regular one.
-pub(super) fn regular(fd: OwnedFd) -> Result<(std::fs::File, Stat), Errno> {
-    let stat = rustix::fs::fstat(&fd)?;
-    if Kind::of_stat(&stat) == Kind::File { Ok((fd.into(), stat)) } else { Err(Errno::LOOP) }
+    beneath::file(parent, Path::new(name), Links::Refused)
 }
 
 /// What an entry is, itself: a link is not followed.
@@ -84,29 +76,32 @@ pub(super) fn make_dir(parent: &Dir, name: &OsStr, path: &Path) -> Result<Dir, F
     open_dir(parent, name).map_err(FilesError::errno("open", path))
 }
 
-/// [`make_dir`] for a path that the caller names, parents included.
+/// [`make_dir`] for a path that a person names, parents included.
 pub(super) fn make_root(path: &Path) -> Result<Dir, FilesError> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(FilesError::new("make", path))?;
-    open_root(path).map_err(FilesError::errno("open", path))
+    beneath::make_named(path).map_err(FilesError::errno("make", path))
 }
 
-/// Follows a relative path down from a directory, one name at a time. `None` if it ends on the way, or leads out.
-pub(super) fn descend(root: &Dir, path: &Path) -> Result<Option<Dir>, Errno> {
-    let mut dir = root.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    for component in path.components() {
-        let Component::Normal(name) = component else { return Ok(None) };
-        dir = match open_dir(&dir, name) {
-            Ok(dir) => dir,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-            Err(errno) => return Err(errno),
-        };
+/// [`make_dir`] for a path of the scheduler's, parents included: below its own trees no link is followed.
+pub(super) fn make_own(path: &Path, own: &[PathBuf]) -> Result<Dir, FilesError> {
+    match beneath::base(path, own) {
+        Some((base, rest)) => make_below(&make_root(base)?, base, rest),
+        None => make_root(path),
     }
-    Ok(Some(dir))
+}
+
+/// Follows a relative path down from a directory, through no link. `None` if it ends on the way, or leads out.
+pub(super) fn descend(root: &Dir, path: &Path) -> Result<Option<Dir>, Errno> {
+    match beneath::dir(root, path, Links::Refused) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(Errno::NOENT | Errno::NOTDIR | beneath::IS_LINK | beneath::LEADS_OUT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A name of somebody else's file beside others of its names, in a place where neither of us put it: whoever made that
+/// name may have meant us to read for them what they cannot. `owner` is who owns the place.
+pub(super) fn is_strangers_link(stat: &Stat, owner: u32) -> bool {
+    stat.st_nlink > 1 && stat.st_uid != owner && stat.st_uid != rustix::process::geteuid().as_raw()
 }
 
 /// Makes the directories of a relative path below a directory.

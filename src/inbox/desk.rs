@@ -270,7 +270,8 @@ impl Desk {
             return self.refuse(name, Some(Seen::of(stat)), why, "copy it, so that the copy is yours: cp -r");
         }
         let arm = (!std::mem::replace(&mut entry.watched, true)).then(|| path.clone());
-        let print = match folder::walk(&path, self.leases && !entry.moved_in && arm.is_none()) {
+        let ask_writers = self.leases && !entry.moved_in && arm.is_none();
+        let print = match folder::walk(&path, self.config.uid, ask_writers) {
             Walk::Gone => return self.gone(name),
             Walk::Busy(why) => return Outcome { arm, ..self.wait(name, why, Some(quiet)) },
             Walk::Refused(why) => {

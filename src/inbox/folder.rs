@@ -7,7 +7,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A folder with more entries than this is no drop.
 const ENTRIES_MAX: usize = 100_000;
@@ -40,8 +40,9 @@ pub(super) enum Walk {
     Whole(Print),
 }
 
-/// Walks through a folder. `ask_writers`: also look for files that somebody still writes.
-pub(super) fn walk(path: &Path, ask_writers: bool) -> Walk {
+/// Walks through a folder of which all must be `uid`'s: what somebody else put into it would run as them.
+/// `ask_writers`: also look for files that somebody still writes.
+pub(super) fn walk(path: &Path, uid: u32, ask_writers: bool) -> Walk {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let root = match openat(CWD, path, flags, Mode::empty()) {
         Ok(fd) => fd,
@@ -49,8 +50,7 @@ pub(super) fn walk(path: &Path, ask_writers: bool) -> Walk {
         Err(error) => return Walk::Refused(format!("it cannot be read: {}", std::io::Error::from(error))),
     };
     let Ok(stat) = fstat(&root) else { return Walk::Gone };
-    let mut walker =
-        Walker { root: path.to_owned(), ask_writers, asked: 0, lines: Vec::new(), ctime_ns: 0, found: None };
+    let mut walker = Walker { uid, ask_writers, asked: 0, lines: Vec::new(), ctime_ns: 0, found: None };
     walker.note(Path::new(""), &stat);
     walker.folder(&root, Path::new(""), 0);
     if let Some(found) = walker.found {
@@ -71,7 +71,7 @@ pub(super) fn walk(path: &Path, ask_writers: bool) -> Walk {
 }
 
 struct Walker {
-    root: PathBuf,
+    uid: u32,
     ask_writers: bool,
     asked: usize,
     lines: Vec<Vec<u8>>,
@@ -124,6 +124,13 @@ impl Walker {
         let Ok(stat) = rustix::fs::statat(folder, name, flags) else { return };
         let relative = relative.join(name);
         self.note(&relative, &stat);
+        if stat.st_uid != self.uid {
+            let (name, uid) = (relative.display(), stat.st_uid);
+            self.found = Some(Walk::Refused(format!(
+                "{name} in it belongs to another account (uid {uid}): copy it, so that all of it is yours: cp -r"
+            )));
+            return;
+        }
         if self.lines.len() > ENTRIES_MAX {
             self.found = Some(Walk::Refused(format!("it has more than {ENTRIES_MAX} files")));
             return;
@@ -137,7 +144,7 @@ impl Walker {
             }
             FileType::RegularFile if self.ask_writers && self.asked < WRITERS_ASKED_MAX => {
                 self.asked += 1;
-                if look::is_being_written(&self.root.join(&relative)) {
+                if look::is_being_written(folder, name) {
                     self.found = Some(Walk::Busy(format!("{} is still being written", relative.display())));
                 }
             }

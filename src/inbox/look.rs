@@ -1,11 +1,14 @@
-//! Looks at one file: opens it without following links, and takes bytes and identity from that one descriptor.
+//! Looks at one file: finds it without following links, opens it only if it is one of ours, and takes bytes and identity
+//! from that one descriptor.
 
 use super::InboxConfig;
+use crate::beneath::{self, Links};
 use crate::model::{Bytes, DropIdent};
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::fs::{FileType, Stat, fstat};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 /// What tells a changed file from an unchanged one without reading it.
@@ -69,20 +72,23 @@ enum Writers {
 /// Reads a file if it may be a drop. `settled` is the state in which it was found a while ago, where leases do not
 /// tell; `leases` says that they do.
 pub(super) fn look(path: &Path, config: &InboxConfig, leases: bool, settled: Option<Seen>) -> Look {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let refused = |why: &str| Look::Refused(None, why.to_owned(), "");
-    let file = match openat(CWD, path, flags, Mode::empty()) {
-        Ok(fd) => File::from(fd),
-        Err(rustix::io::Errno::NOENT) => return Look::Gone,
-        Err(rustix::io::Errno::LOOP) => return Look::Refused(None, SYMLINK.to_owned(), SYMLINK_HINT),
-        // A socket, or a device without a driver.
-        Err(rustix::io::Errno::NXIO | rustix::io::Errno::NODEV) => {
-            return refused("it is not a regular file");
-        }
-        Err(error) => {
-            let error = std::io::Error::from(error);
-            return Look::Refused(None, format!("it cannot be opened: {error}"), "check its mode: chmod u+r");
-        }
+    let closed = |seen, error| {
+        let why = format!("it cannot be opened: {}", std::io::Error::from(error));
+        Look::Refused(seen, why, "check its mode: chmod u+r")
+    };
+    let (found, stat) = match beneath::own_look(path, std::slice::from_ref(&config.dir)) {
+        Ok(found) => found,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Look::Gone,
+        Err(beneath::IS_LINK) => return Look::Refused(None, SYMLINK.to_owned(), SYMLINK_HINT),
+        Err(error) => return closed(None, error),
+    };
+    // A pipe or a device is not even opened, and neither is what somebody else owns.
+    if let Some((why, hint)) = strange(&stat, config) {
+        return Look::Refused(Some(Seen::of(&stat)), why, hint);
+    }
+    let file = match beneath::reopen(&found) {
+        Ok(file) => file,
+        Err(error) => return closed(Some(Seen::of(&stat)), error),
     };
     let Ok(stat) = fstat(&file) else { return Look::Busy("it cannot be read") };
     let seen = Seen::of(&stat);
@@ -102,19 +108,22 @@ pub(super) fn look(path: &Path, config: &InboxConfig, leases: bool, settled: Opt
 pub(super) const SYMLINK: &str = "it is a symbolic link";
 pub(super) const SYMLINK_HINT: &str = "copy the file itself: cp -L";
 
-/// Why an open file cannot be a drop, whatever is in it.
-fn unfit(stat: &Stat, config: &InboxConfig) -> Option<(String, &'static str)> {
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => {}
-        FileType::Fifo => return Some(("it is a pipe, not a regular file".to_owned(), "")),
-        _ => return Some(("it is a device, not a regular file".to_owned(), "")),
+/// Why something is not opened.
+fn strange(stat: &Stat, config: &InboxConfig) -> Option<(String, &'static str)> {
+    let kind = beneath::kind(stat);
+    if kind != FileType::RegularFile {
+        return Some((format!("it is a {}, not a regular file", beneath::word(kind)), ""));
     }
-    if stat.st_uid != config.uid {
-        return Some((
+    (stat.st_uid != config.uid).then(|| {
+        (
             format!("it belongs to another account (uid {})", stat.st_uid),
             "copy it, so that the copy is yours: cp",
-        ));
-    }
+        )
+    })
+}
+
+/// Why an open file cannot be a drop, whatever is in it.
+fn unfit(stat: &Stat, config: &InboxConfig) -> Option<(String, &'static str)> {
     if stat.st_nlink > 1 {
         return Some((
             format!("it is a hard link: the file has {} names", stat.st_nlink),
@@ -184,10 +193,9 @@ pub(super) fn has_writers(file: &File) -> bool {
     writers(file) == Writers::Some
 }
 
-/// Whether somebody has the file at this path open for writing, as far as can be told.
-pub(super) fn is_being_written(path: &Path) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    openat(CWD, path, flags, Mode::empty()).is_ok_and(|fd| has_writers(&File::from(fd)))
+/// Whether somebody has a file in this folder open for writing, as far as can be told.
+pub(super) fn is_being_written(folder: impl AsFd, name: &OsStr) -> bool {
+    beneath::file(folder, Path::new(name), Links::Refused).is_ok_and(|(file, _)| has_writers(&file))
 }
 
 /// What to say about a file without a job file's ending.

@@ -2,7 +2,8 @@
 
 use super::InboxError;
 use super::names::OWNER;
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
+use crate::beneath;
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -29,6 +30,13 @@ pub fn mark_owner(dir: &Path, state: &Path) -> Result<OwnerMark, InboxError> {
     let fd = openat(CWD, &path, flags, Mode::from_raw_mode(0o600))
         .map_err(|error| io("open")(std::io::Error::from(error)))?;
     let mut file = File::from(fd);
+    let stat = fstat(&file).map_err(|error| io("look at")(error.into()))?;
+    // A name that somebody else made may stand for a file that is not to be written to.
+    let ours = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1;
+    if beneath::kind(&stat) != FileType::RegularFile || !ours {
+        let why = "it is not this account's own file: remove it";
+        return Err(io("use")(std::io::Error::new(std::io::ErrorKind::InvalidData, why)));
+    }
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let mut owner = String::new();
         file.take(OWNER_MAX_BYTES).read_to_string(&mut owner).map_err(io("read"))?;
@@ -60,5 +68,16 @@ mod tests {
         drop(mark);
         let _mark = mark_owner(dir.path(), Path::new("/state/b")).unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join(OWNER)).unwrap(), "/state/b\n");
+    }
+
+    #[test]
+    fn a_mark_that_is_another_name_of_a_file_is_not_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let precious = dir.path().join("precious");
+        std::fs::write(&precious, "data").unwrap();
+        std::fs::hard_link(&precious, dir.path().join(OWNER)).unwrap();
+        let refused = mark_owner(dir.path(), Path::new("/state/a")).unwrap_err();
+        assert!(matches!(&refused, InboxError::Io { doing: "use", .. }), "{refused:?}");
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "data");
     }
 }

@@ -8,10 +8,12 @@ use super::desk::Desk;
 use super::look::{Seen, has_writers, hash_of};
 use super::names::{FOLDER_JOB, TAKEN};
 use super::{InboxConfig, InboxError, Taken};
+use crate::beneath::{self, Dir, Links};
 use crate::model::DropIdent;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, fstat, openat, renameat_with, statat,
+    AtFlags, FileType, Mode, RenameFlags, Stat, fstat, mkdirat, renameat_with, statat, unlinkat,
 };
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -25,8 +27,18 @@ fn error(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Inbo
     InboxError::Io { doing, path: path.to_owned(), source: source.into() }
 }
 
-fn lstat(path: &Path) -> io::Result<Stat> {
-    Ok(statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?)
+/// A name in an open directory, and its path for messages.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    dir: &'a Dir,
+    name: &'a OsStr,
+    path: &'a Path,
+}
+
+impl Place<'_> {
+    fn stat(self) -> Result<Stat, Errno> {
+        statat(self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
 }
 
 /// Takes what `ident` names, if it is what `name` holds.
@@ -36,71 +48,100 @@ pub(super) fn take(
     ident: &DropIdent,
     folder_to: Option<&Path>,
 ) -> Result<Taken, InboxError> {
-    let InboxConfig { dir, max_bytes, .. } = &inbox.config;
+    let InboxConfig { dir: dir_path, max_bytes, .. } = &inbox.config;
     let (max_bytes, leases) = (*max_bytes, inbox.leases);
-    let path = dir.join(name);
-    let stat = match lstat(&path) {
+    let path = dir_path.join(name);
+    let dir = match beneath::named(dir_path) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Taken::Gone),
+        Err(source) => return Err(error("open", dir_path, source)),
+    };
+    let from = Place { dir: &dir, name, path: &path };
+    let stat = match from.stat() {
         Ok(stat) => stat,
-        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
+        Err(Errno::NOENT) => return Ok(Taken::Gone),
         Err(source) => return Err(error("look at", &path, source)),
     };
     if (stat.st_dev, stat.st_ino) != (ident.dev, ident.ino) {
         return Ok(Taken::Replaced);
     }
-    let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-    let job = if is_folder { path.join(FOLDER_JOB) } else { path.clone() };
-    let Some((mut file, before)) = open_same(&job, ident, is_folder, max_bytes)? else {
+    let is_folder = beneath::kind(&stat) == FileType::Directory;
+    let Some((mut file, before)) = open_same(from, ident, is_folder, max_bytes)? else {
         return Ok(Taken::Replaced);
     };
     // What is written from now on would leave the inbox unread.
     if leases && has_writers(&file) {
         return Ok(Taken::Replaced);
     }
-    let target = match folder_to {
-        Some(target) => target.to_owned(),
-        None => dir.join(TAKEN).join(outgoing(name, ident)),
-    };
-    if let Some(parent) = target.parent() {
-        std::fs::create_dir_all(parent).map_err(|source| error("make", parent, source))?;
-    }
-    match rename(&path, &target, folder_to.is_some()) {
+    let (target_dir, target) = target(&dir, dir_path, (name, ident), folder_to)?;
+    let target_name = target.file_name().unwrap_or(name);
+    let to = Place { dir: &target_dir, name: target_name, path: &target };
+    match rename(from, to, folder_to.is_some()) {
         Ok(()) => {}
-        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
+        Err(Errno::NOENT) => return Ok(Taken::Gone),
         Err(source) => return Err(error("move", &path, source)),
     }
-    let moved = lstat(&target).map_err(|source| error("look at", &target, source))?;
+    let moved = to.stat().map_err(|source| error("look at", &target, source))?;
     let same = (moved.st_dev, moved.st_ino) == (ident.dev, ident.ino)
         && (unchanged(&file, before) || hash_of(&mut file, max_bytes).is_ok_and(|hash| hash == ident.hash));
     if !same {
-        put_back(dir, name, &target)?;
+        put_back(from, to)?;
         return Ok(Taken::Replaced);
     }
     if folder_to.is_none() && !is_folder {
-        std::fs::remove_file(&target).map_err(|source| error("remove", &target, source))?;
+        remove(to)?;
         return Ok(Taken::Moved(None));
     }
     Ok(Taken::Moved(Some(target)))
 }
 
+/// Where it goes: the open directory, and the whole path.
+fn target(
+    dir: &Dir,
+    dir_path: &Path,
+    (name, ident): (&OsStr, &DropIdent),
+    folder_to: Option<&Path>,
+) -> Result<(Dir, PathBuf), InboxError> {
+    if let Some(target) = folder_to {
+        let above = target.parent().unwrap_or(dir_path);
+        let opened = beneath::make_named(above).map_err(|source| error("make", above, source))?;
+        return Ok((opened, target.to_owned()));
+    }
+    let path = dir_path.join(TAKEN);
+    match mkdirat(dir, TAKEN, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(source) => return Err(error("make", &path, source)),
+    }
+    let taken = open_taken(dir).map_err(|source| error("use", &path, source))?;
+    Ok((taken, path.join(outgoing(name, ident))))
+}
+
+/// The folder of what is on its way out. One that is a link, or somebody else's, is not used.
+fn open_taken(dir: &Dir) -> Result<Dir, Errno> {
+    let taken = beneath::dir(dir, Path::new(TAKEN), Links::Refused)?;
+    let owner = fstat(&taken)?.st_uid;
+    if owner == rustix::process::geteuid().as_raw() { Ok(taken) } else { Err(Errno::PERM) }
+}
+
 /// Opens the job file if its content is still that of `ident`.
 fn open_same(
-    job: &Path,
+    from: Place<'_>,
     ident: &DropIdent,
     in_folder: bool,
     max_bytes: u64,
 ) -> Result<Option<(File, Seen)>, InboxError> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = match openat(CWD, job, flags, Mode::empty()) {
-        Ok(fd) => File::from(fd),
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => return Ok(None),
-        Err(source) => return Err(error("open", job, source)),
+    let job = if in_folder { Path::new(from.name).join(FOLDER_JOB) } else { PathBuf::from(from.name) };
+    let mut file = match beneath::file(from.dir, &job, Links::Refused) {
+        Ok((file, _)) => file,
+        Err(Errno::NOENT | Errno::NOTDIR | beneath::IS_LINK | beneath::NOT_A_FILE) => return Ok(None),
+        Err(source) => return Err(error("open", from.path, source)),
     };
-    let seen = Seen::of(&fstat(&file).map_err(|source| error("look at", job, source))?);
+    let seen = Seen::of(&fstat(&file).map_err(|source| error("look at", from.path, source))?);
     if !in_folder && (seen.dev, seen.ino) != (ident.dev, ident.ino) {
         return Ok(None);
     }
     if in_folder || seen.ctime_ns != ident.ctime_ns {
-        let hash = hash_of(&mut file, max_bytes).map_err(|source| error("read", job, source))?;
+        let hash = hash_of(&mut file, max_bytes).map_err(|source| error("read", from.path, source))?;
         if hash != ident.hash {
             return Ok(None);
         }
@@ -116,34 +157,38 @@ fn unchanged(file: &File, before: Seen) -> bool {
 }
 
 /// Moves a name. `keep`: what is there already stays, and the move is refused.
-fn rename(from: &Path, to: &Path, keep: bool) -> io::Result<()> {
+fn rename(from: Place<'_>, to: Place<'_>, keep: bool) -> Result<(), Errno> {
+    let plain = || rustix::fs::renameat(from.dir, from.name, to.dir, to.name);
     if !keep {
-        return std::fs::rename(from, to);
+        return plain();
     }
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+    match renameat_with(from.dir, from.name, to.dir, to.name, RenameFlags::NOREPLACE) {
         // Not every network file system knows the flag.
-        Err(rustix::io::Errno::INVAL) if lstat(to).is_err() => std::fs::rename(from, to),
-        other => Ok(other?),
+        Err(Errno::INVAL) if to.stat().is_err() => plain(),
+        other => other,
     }
 }
 
+fn remove(place: Place<'_>) -> Result<(), InboxError> {
+    unlinkat(place.dir, place.name, AtFlags::empty()).map_err(|source| error("remove", place.path, source))
+}
+
 /// Puts back what was moved by mistake: under its name, or under a numbered one where that is taken again.
-fn put_back(dir: &Path, name: &OsStr, target: &Path) -> Result<(), InboxError> {
-    let bytes = name.as_bytes();
+fn put_back(home: Place<'_>, target: Place<'_>) -> Result<(), InboxError> {
+    let bytes = home.name.as_bytes();
     let dot = bytes.iter().rposition(|byte| *byte == b'.').unwrap_or(bytes.len());
     let (stem, ending) = bytes.split_at(dot);
-    let mut to = dir.join(name);
+    let mut to = home.name.to_owned();
     for number in 2..NAMES_TRIED {
-        match rename(target, &to, true) {
+        match rename(target, Place { name: &to, ..home }, true) {
             Ok(()) => return Ok(()),
-            Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
-                let numbered = [stem, format!(".{number}").as_bytes(), ending].concat();
-                to = dir.join(OsString::from_vec(numbered));
+            Err(Errno::EXIST) => {
+                to = OsString::from_vec([stem, format!(".{number}").as_bytes(), ending].concat());
             }
-            Err(source) => return Err(error("put back", &to, source)),
+            Err(source) => return Err(error("put back", home.path, source)),
         }
     }
-    Err(error("put back", &to, io::Error::from(io::ErrorKind::AlreadyExists)))
+    Err(error("put back", home.path, io::Error::from(io::ErrorKind::AlreadyExists)))
 }
 
 /// The name of a drop on its way out: what it must be, and what it was called.
@@ -164,32 +209,41 @@ fn parse_outgoing(name: &OsStr) -> Option<(u64, u64, String, OsString)> {
 
 /// After a crash: what is on its way out and was accepted is removed, what was moved by mistake is put back.
 /// Folders that were accepted stay for whoever moved them.
-pub(super) fn recover(dir: &Path, max_bytes: u64) -> Result<(), InboxError> {
-    let taken: PathBuf = dir.join(TAKEN);
-    let entries = match std::fs::read_dir(&taken) {
-        Ok(entries) => entries,
-        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(error("read", &taken, source)),
+pub(super) fn recover(dir_path: &Path, max_bytes: u64) -> Result<(), InboxError> {
+    let path = dir_path.join(TAKEN);
+    let dir = beneath::named(dir_path).map_err(|source| error("open", dir_path, source))?;
+    let taken = match open_taken(&dir) {
+        Ok(taken) => taken,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(source) => return Err(error("use", &path, source)),
     };
-    for entry in entries.flatten() {
-        let Some((_, ino, hash, name)) = parse_outgoing(&entry.file_name()) else { continue };
-        let path = entry.path();
-        let Ok(stat) = lstat(&path) else { continue };
+    let listed = rustix::fs::Dir::read_from(&taken).map_err(|source| error("read", &path, source))?;
+    // Read whole before anything in it is moved.
+    let names: Vec<OsString> =
+        listed.flatten().map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned()).collect();
+    for outgoing in names {
+        let Some((_, ino, hash, name)) = parse_outgoing(&outgoing) else { continue };
+        let here = path.join(&outgoing);
+        let out = Place { dir: &taken, name: &outgoing, path: &here };
+        let home_path = dir_path.join(&name);
+        let home = Place { dir: &dir, name: &name, path: &home_path };
+        let Ok(stat) = out.stat() else { continue };
         // The device may have another number since the last boot.
         let same_inode = stat.st_ino == ino;
-        match FileType::from_raw_mode(stat.st_mode) {
+        match beneath::kind(&stat) {
             FileType::RegularFile if same_inode => {
-                let mut file = File::open(&path).map_err(|source| error("open", &path, source))?;
+                let opened = beneath::file(&taken, Path::new(&outgoing), Links::Refused);
+                let (mut file, _) = opened.map_err(|source| error("open", &here, source))?;
                 // After a power cut the bytes may be gone: nobody has written there since.
                 let is_rest = stat.st_size == 0;
                 if is_rest || hash_of(&mut file, max_bytes).is_ok_and(|now| now == hash) {
-                    std::fs::remove_file(&path).map_err(|source| error("remove", &path, source))?;
+                    remove(out)?;
                 } else {
-                    put_back(dir, &name, &path)?;
+                    put_back(home, out)?;
                 }
             }
             FileType::Directory if same_inode => {}
-            _ => put_back(dir, &name, &path)?,
+            _ => put_back(home, out)?,
         }
     }
     Ok(())

@@ -187,11 +187,26 @@ fn source(
                 .hint("write one path behind `from:`"),
         );
     }
-    if r.cx.check_host && !place.at.exists() {
-        r.missing("data", node.mark, &place.at);
+    if r.cx.check_host {
+        on_host(r, node, &place);
     }
     let name = place.will_be.file_name().map(|name| name.to_string_lossy().into_owned());
     Some((DataFrom::Path(place.will_be), name))
+}
+
+/// It is there, and a file or a directory: a pipe or a device is no data, and who reads one may wait for ever.
+fn on_host(r: &mut Reader<'_, '_>, node: &Node, place: &Place) {
+    match std::fs::metadata(&place.at) {
+        Ok(meta) if meta.is_file() || meta.is_dir() => {}
+        Ok(_) => {
+            let shown = r.homely(&place.at);
+            r.add(
+                error(94, node.mark, format!("data: `{shown}` is neither a file nor a directory"))
+                    .hint("a pipe, a socket or a device cannot be data; the work can open it itself"),
+            );
+        }
+        Err(_) => r.missing("data", node.mark, &place.at),
+    }
 }
 
 /// One name of a file, no path.

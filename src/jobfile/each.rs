@@ -5,8 +5,11 @@ use super::paths::Place;
 use super::reader::{Field, Reader, alias, visible};
 use super::tree::{Kind, Node};
 use super::unknown;
+use crate::beneath;
 use crate::model::ForEach;
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
 
 /// Lines of a file that are read at most, bytes.
 const FILE_BYTES: u64 = 16 << 20;
@@ -328,13 +331,20 @@ fn read_lines(r: &mut Reader<'_, '_>, node: &Node, place: &Place) -> Option<Vec<
     if !r.cx.check_host {
         return Some(vec![String::new(), String::new()]);
     }
-    let small = std::fs::metadata(&place.at).is_ok_and(|meta| meta.is_file() && meta.len() <= FILE_BYTES);
-    let Some(text) = small.then(|| std::fs::read_to_string(&place.at).ok()).flatten() else {
+    let Some(text) = read_text(&place.at) else {
         r.missing("for_each", node.mark, &place.at);
         return None;
     };
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     Some(lines.map(ToOwned::to_owned).collect())
+}
+
+/// A regular file of bounded length; what else has its name is not opened.
+fn read_text(path: &Path) -> Option<String> {
+    let (file, _) = beneath::named_file(path).ok()?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > FILE_BYTES { None } else { String::from_utf8(bytes).ok() }
 }
 
 /// `rows: FILE.csv` or `rows: [{…}, …]`.

@@ -4,6 +4,7 @@ use super::findings::error;
 use super::paths::Place;
 use super::reader::Reader;
 use super::tree::Mark;
+use crate::beneath::{self, Links};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -105,16 +106,9 @@ pub(super) fn glob(pattern: &Path) -> Vec<String> {
 
 /// The beginning of a script below a directory, if it is a file there.
 pub(super) fn script(dir: &Path, name: &str) -> Option<String> {
-    let relative = Path::new(name);
-    if relative.is_absolute() || name.contains("..") {
-        return None;
-    }
-    let path = dir.join(relative);
-    if !std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file()) {
-        return None;
-    }
+    let (file, _) = beneath::file(beneath::named(dir).ok()?, Path::new(name), Links::Inside).ok()?;
     let mut bytes = Vec::new();
-    std::fs::File::open(&path).ok()?.take(SCRIPT_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(SCRIPT_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     (!text.contains('\0')).then_some(text)
 }

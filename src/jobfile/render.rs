@@ -1,6 +1,7 @@
 //! Draws findings with carets, and applies mends. Pure text.
 
 use super::RenderStyle;
+use crate::model::clean_line;
 use crate::protocol::{Diagnostic, Edit, Severity};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -29,10 +30,10 @@ fn one(out: &mut String, d: &Diagnostic, style: RenderStyle) -> std::fmt::Result
     };
     let (tone, frame, bold, reset) =
         if ansi { (tone, "\u{1b}[34m", "\u{1b}[1m", "\u{1b}[0m") } else { ("", "", "", "") };
-    writeln!(out, "{tone}{word}{reset}{bold}: {}{reset}", d.message)?;
+    writeln!(out, "{tone}{word}{reset}{bold}: {}{reset}", clean_line(&d.message))?;
     let digits = if d.line == 0 { 1 } else { d.line.ilog10() as usize + 1 };
     let gutter = " ".repeat(digits + 1);
-    write!(out, "{gutter}{frame}-->{reset} {}", d.file)?;
+    write!(out, "{gutter}{frame}-->{reset} {}", clean_line(&d.file))?;
     if d.line > 0 {
         write!(out, ":{}", d.line)?;
     }
@@ -41,19 +42,19 @@ fn one(out: &mut String, d: &Diagnostic, style: RenderStyle) -> std::fmt::Result
     }
     out.push('\n');
     if let Some(source) = d.source.as_deref().filter(|_| d.line > 0 && d.column > 0) {
-        let shown = Shown::of(source, d.column as usize, d.width as usize);
+        let shown = Shown::of(&clean_line(source), d.column as usize, d.width as usize);
         writeln!(out, "{gutter} {frame}|{reset}")?;
         writeln!(out, " {frame}{} |{reset} {}", d.line, shown.text)?;
         let carets = "^".repeat(shown.width.max(1));
-        let label = d.label.as_deref().map(|label| format!(" {label}")).unwrap_or_default();
+        let label = d.label.as_deref().map(|label| format!(" {}", clean_line(label))).unwrap_or_default();
         let pad = " ".repeat(shown.before);
         writeln!(out, "{gutter} {frame}|{reset} {pad}{tone}{carets}{label}{reset}")?;
     }
     if let Some(hint) = &d.hint {
-        writeln!(out, "{gutter} {frame}={reset} hint: {hint}")?;
+        writeln!(out, "{gutter} {frame}={reset} hint: {}", clean_line(hint))?;
     }
     if !d.known.is_empty() {
-        writeln!(out, "{gutter} {frame}={reset} known fields: {}", d.known.join(" "))?;
+        writeln!(out, "{gutter} {frame}={reset} known fields: {}", clean_line(&d.known.join(" ")))?;
     }
     Ok(())
 }

@@ -23,6 +23,9 @@ pub struct Collect {
     pub job: String,
     /// The attempt did not succeed: whatever exists comes back.
     pub partial: bool,
+    /// The scheduler's trees that these directories lie in: below them no link is followed.
+    #[serde(default)]
+    pub own: Vec<PathBuf>,
 }
 
 /// What came back.

@@ -2,8 +2,8 @@
 
 use super::job::{Dependency, ReturnedFile};
 use super::{
-    AttemptNo, Bytes, DeviceState, EndedBy, Held, JobId, JobSpec, LeaseId, Now, Outcome, Owner, Priority,
-    RunEnd, SubmissionId, TaskIx, Token, Uuid, Verdict,
+    AttemptNo, Bytes, DeviceState, EndedBy, Enforcement, Held, JobId, JobSpec, LeaseId, Now, Outcome, Owner,
+    Priority, RunEnd, SubmissionId, TaskIx, Token, Uuid, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -156,6 +156,8 @@ pub enum Event {
         attempt: AttemptNo,
         /// When, by its supervisor.
         started: Now,
+        /// What the kernel holds it to, if its supervisor said.
+        enforcement: Option<Enforcement>,
     },
     /// The last process of an attempt is gone.
     AttemptEnded {
@@ -197,6 +199,11 @@ pub enum Event {
         lease: LeaseId,
         /// With what verdict.
         verdict: Verdict,
+    },
+    /// The processes of a lease that had not answered their kill are gone after all.
+    LeaseProven {
+        /// Which.
+        lease: LeaseId,
     },
     /// The output of an attempt is home.
     AttemptReturned {

@@ -1,8 +1,8 @@
 //! A job as the scheduler knows it: the spec, and where its tasks and attempts are.
 
 use super::{
-    AttemptNo, AttemptState, Bytes, CancelRequest, Cursor, Generation, JobId, JobSpec, Now, Origin, Outcome,
-    OutputKind, Owner, Priority, SubmissionId, TaskIx,
+    AttemptNo, AttemptState, Bytes, CancelRequest, Cursor, Enforcement, Generation, JobId, JobSpec, Now,
+    Origin, Outcome, OutputKind, Owner, Priority, SubmissionId, TaskIx,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -83,6 +83,8 @@ pub struct Attempt {
     pub peak_memory: Option<Bytes>,
     /// Mean utilisation of its devices over its run, percent.
     pub mean_utilisation: Option<u8>,
+    /// What the kernel held it to, if it was started and its supervisor said.
+    pub enforcement: Option<Enforcement>,
     /// What went wrong on the way, and hints: for the receipt.
     pub notes: Vec<String>,
 }
@@ -156,6 +158,7 @@ impl Attempt {
             outputs: Vec::new(),
             peak_memory: None,
             mean_utilisation: None,
+            enforcement: None,
             notes: Vec::new(),
         }
     }

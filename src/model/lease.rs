@@ -28,6 +28,8 @@ pub struct Lease {
     pub heartbeat: Now,
     /// When it ended: the meter stops.
     pub ended: Option<(Now, EndedBy)>,
+    /// When the processes that had not answered their kill were seen to be gone, if there were any.
+    pub gone: Option<Now>,
     /// Lost to the pool's own fault: not billed.
     pub waived: bool,
     /// Milliseconds of machine suspend within it: held and not billed.
@@ -102,6 +104,13 @@ pub enum Verdict {
 }
 
 impl Lease {
+    /// Whether one of its processes may still live: a kill was not answered in this boot, and nobody has seen the process
+    /// go since.
+    pub fn is_unproven(&self, now: &Now) -> bool {
+        let unanswered = |(ended, by): (Now, EndedBy)| by == EndedBy::AfterKill && ended.boot == now.boot;
+        self.ended.is_some_and(unanswered) && self.gone.is_none()
+    }
+
     /// How long it held, up to `now` if it still does. `None` for a still open lease of an earlier boot.
     pub fn held_for(&self, now: &Now) -> Option<Span> {
         match &self.ended {

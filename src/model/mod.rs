@@ -5,6 +5,7 @@
 
 mod attempt;
 mod collect;
+mod enforcement;
 mod event;
 mod fit;
 mod gpu;
@@ -19,6 +20,7 @@ mod time;
 
 pub use attempt::{AttemptFact, AttemptState, Cursor, RunEnd, TransitionError};
 pub use collect::{Collect, Collected};
+pub use enforcement::{EnforcedBy, Enforcement};
 pub use event::{CancelRequest, DropIdent, Event, EventRecord, Origin};
 pub use fit::{memory_fits, model_matches};
 pub use gpu::{
@@ -36,5 +38,5 @@ pub use spec::{
     Amount, Code, DataFrom, DataItem, ForEach, GpuIds, JobSpec, Limit, NotifyOn, OutputItem, OutputKind,
     Request, Retry, RetryOn, Run, Setup, Stage, Stop, StopSignal, Work, WorkKind,
 };
-pub use text::{chain, clean, clean_line, slug};
+pub use text::{chain, clean, clean_line, is_unsafe, slug};
 pub use time::{BootId, Now, Span};

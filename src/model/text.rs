@@ -1,28 +1,45 @@
 //! Text that came from outside, made fit for a terminal, and names made fit for a path.
 
-/// Replaces control, escape and bidirectional characters, so that nothing untrusted reaches a terminal.
-/// Line feeds and tabs stay.
+use unicode_width::UnicodeWidthChar;
+
+/// Marks over one letter. No script stacks more; what does is drawn over its neighbours.
+const MARKS: usize = 8;
+
+/// Replaces control, escape, bidirectional and invisible characters, so that nothing untrusted reaches a terminal.
+/// Line feeds and tabs stay. One character for each, so that columns stay what they are.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c == '\n' || c == '\t' || !is_unsafe(c) { c } else { '\u{FFFD}' }).collect()
+    replace(text, |c| matches!(c, '\n' | '\t').then_some(c))
 }
 
 /// Like [`clean`], for one line: line feeds and tabs become blanks.
 pub fn clean_line(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\t' | '\r' => ' ',
-            c if is_unsafe(c) => '\u{FFFD}',
-            c => c,
-        })
-        .collect()
+    replace(text, |c| matches!(c, '\n' | '\t' | '\r').then_some(' '))
 }
 
-/// C0, C1, DEL, bidirectional controls, zero-width characters and line separators.
-const fn is_unsafe(c: char) -> bool {
+fn replace(text: &str, blank: impl Fn(char) -> Option<char>) -> String {
+    let mut marks = 0;
+    let shown = |c: char| {
+        if let Some(blank) = blank(c) {
+            marks = 0;
+            return blank;
+        }
+        if is_unsafe(c) {
+            return char::REPLACEMENT_CHARACTER;
+        }
+        marks = if c.is_ascii() || c.width() != Some(0) { 0 } else { marks + 1 };
+        if marks > MARKS { char::REPLACEMENT_CHARACTER } else { c }
+    };
+    text.chars().map(shown).collect()
+}
+
+/// What acts on a terminal or hides in a text: C0, C1, DEL, bidirectional controls, characters without width or shape, line
+/// separators, tags. The two selectors that ask for a sign or its picture are none: logs are full of them.
+pub const fn is_unsafe(c: char) -> bool {
     matches!(c,
-        '\u{0}'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{AD}' | '\u{61C}' | '\u{180E}'
-        | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}'
-        | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
+        '\u{0}'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}'
+        | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0D}' | '\u{FEFF}' | '\u{FFA0}'
+        | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
 /// An error and its causes in one line.
@@ -51,4 +68,46 @@ pub fn slug(text: &str) -> String {
     }
     let out = out.trim_matches(['-', '.']).to_owned();
     if out.is_empty() { "job".to_owned() } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_or_hides_is_replaced_and_what_people_write_stays() {
+        for hostile in [
+            "\u{1b}]52;c;aGk=\u{7}",
+            "\u{9b}31m",
+            "a\u{202e}b",
+            "a\u{200b}b",
+            "\u{e0041}",
+            "\u{3164}",
+            "\r",
+            "\0",
+        ] {
+            let cleaned = clean(hostile);
+            assert!(
+                cleaned.contains('\u{FFFD}') && !cleaned.chars().any(is_unsafe),
+                "{hostile:?}: {cleaned:?}"
+            );
+            assert_eq!(cleaned.chars().count(), hostile.chars().count());
+            assert!(!clean_line(hostile).chars().any(is_unsafe), "{hostile:?}");
+        }
+        for honest in [
+            "l\u{f6}ss 0.3 \u{26a0}\u{fe0f} caf\u{65}\u{301} \u{65e5}\u{672c}\u{8a9e}",
+            "a\nb\tc",
+            "\u{e01}\u{e35}\u{e48}",
+        ] {
+            assert_eq!(clean(honest), honest);
+        }
+        assert_eq!(clean_line("a\r\nb\tc"), "a  b c");
+    }
+
+    #[test]
+    fn a_tower_of_marks_ends_where_no_script_goes_on() {
+        let tower = format!("a{}b", "\u{301}".repeat(500));
+        assert_eq!(clean_line(&tower).matches('\u{301}').count(), MARKS);
+        assert!(clean_line(&tower).ends_with('b'));
+    }
 }

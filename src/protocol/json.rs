@@ -4,15 +4,55 @@
 //! with the zone's offset, durations integer milliseconds, memory bytes, and what is unknown is null.
 
 use super::{AttemptRow, GpuRow, JobDetail, JobRow, MeterBy, MeterRow, MeterTable, TaskCounts};
-use crate::model::{Failure, GpuProcess, Now, Outcome, ProcessKind, Verdict, WorkKind};
+use crate::model::{Failure, GpuProcess, Now, Outcome, ProcessKind, Verdict, WorkKind, is_unsafe};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Serialize, Serializer};
-use std::fmt;
+use std::borrow::Cow;
+use std::fmt::{self, Write};
 
 pub use super::receipt::receipt_markdown;
 
 /// The version of these documents.
 pub const SCHEMA: u32 = 1;
+
+/// A document as text, on one line. Nothing is lost of it, and nothing in it acts on a terminal: see [`escape`].
+pub fn text(document: &impl Serialize) -> serde_json::Result<String> {
+    serde_json::to_string(document).map(escaped)
+}
+
+/// Likewise, with indented lines.
+pub fn pretty(document: &impl Serialize) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(document).map(escaped)
+}
+
+fn escaped(text: String) -> String {
+    match escape(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(escaped) => escaped,
+    }
+}
+
+/// Writes control, escape, bidirectional and invisible characters in the strings of a JSON text as `\u` escapes: for
+/// whoever reads the JSON they are the same.
+pub fn escape(json: &str) -> Cow<'_, str> {
+    // Line feeds and tabs stand between values only: inside of strings JSON has them escaped already.
+    let acts = |c: char| !matches!(c, '\n' | '\t') && is_unsafe(c);
+    if !json.contains(acts) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if acts(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
 
 /// A moment, written as RFC 3339 with the offset of a zone.
 #[derive(Debug, Clone, Copy)]
@@ -371,5 +411,22 @@ fn process(process: &GpuProcess) -> Process<'_> {
         kind: process.kind,
         memory: process.memory.map(|bytes| bytes.0),
         ignored: process.ignored,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_and_nothing_acts() {
+        let hostile =
+            "\u{1b}]52;c;\u{7}\u{9b}31m\u{7f}\u{202e}\u{200b}\u{feff}\u{e0041}\n\t\"\\ \u{65e5}\u{fffd}";
+        for json in [text(&[hostile]).unwrap(), pretty(&[hostile]).unwrap()] {
+            assert!(!json.chars().any(|c| c != '\n' && is_unsafe(c)), "{json}");
+            let back: Vec<String> = serde_json::from_str(&json).unwrap();
+            assert_eq!(back, [hostile]);
+            assert_eq!(escape(&json), json);
+        }
     }
 }

@@ -99,6 +99,9 @@ fn attempts(page: &mut String, rows: &[AttemptRow], zone: &TimeZone) -> fmt::Res
             let waived = if row.waived { ", not billed" } else { "" };
             writeln!(page, "- held {}{waived}", exact(held))?;
         }
+        if let Some(enforcement) = &row.enforcement {
+            writeln!(page, "- limits: {}", clean_line(&enforcement.to_string()))?;
+        }
         if let Some(outcome) = &row.outcome {
             writeln!(page, "- {}", clean_line(&outcome.to_string()))?;
         }

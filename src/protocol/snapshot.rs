@@ -4,8 +4,8 @@
 
 use super::Diagnostic;
 use crate::model::{
-    AttemptNo, Bytes, DeviceState, EndedBy, Generation, GpuProcess, JobId, JobState, LeaseId, Limit, Now,
-    Outcome, Priority, ReturnedFile, Revision, Span, TaskIx, Uuid, Verdict, WorkKind,
+    AttemptNo, Bytes, DeviceState, EndedBy, Enforcement, Generation, GpuProcess, JobId, JobState, LeaseId,
+    Limit, Now, Outcome, Priority, ReturnedFile, Revision, Span, TaskIx, Uuid, Verdict, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -322,6 +322,9 @@ pub struct AttemptRow {
     pub granted: Option<Now>,
     /// Work started.
     pub started: Option<Now>,
+    /// What the kernel holds the work to, if it was started and its supervisor said.
+    #[serde(default)]
+    pub enforcement: Option<Enforcement>,
     /// Run ended.
     pub ended: Option<Now>,
     /// Devices back.

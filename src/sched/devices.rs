@@ -47,7 +47,9 @@ pub(super) fn listed(turn: &mut Turn<'_>, gpus: &[Gpu]) {
 /// Takes readings. Held devices keep their state; one that is lost ends its lease's run.
 pub(super) fn read(turn: &mut Turn<'_>, readings: &[GpuReading]) {
     for reading in readings {
-        turn.world.pool.read(reading);
+        if !turn.world.pool.read(reading) {
+            continue;
+        }
         let Some(device) = turn.world.pool.get(&reading.uuid) else { continue };
         match &device.state {
             DeviceState::Held { lease } => {
@@ -61,8 +63,10 @@ pub(super) fn read(turn: &mut Turn<'_>, readings: &[GpuReading]) {
             DeviceState::Quarantined(quarantine) => {
                 // It is let out by what it was put in for, and must be free in every other way.
                 let lease = quarantine.lease.and_then(|lease| turn.world.lease(lease));
-                let clean =
-                    lease.is_none_or(|lease| turn.world.pool.drained(&reading.uuid, lease) == Drained::Clean);
+                let clean = lease.is_none_or(|lease| {
+                    !lease.is_unproven(&turn.now)
+                        && turn.world.pool.drained(&reading.uuid, lease) == Drained::Clean
+                });
                 if clean && Pool::judge(device, |token| is_ours(turn, token)) == DeviceState::Free {
                     change(turn, reading.uuid.clone(), DeviceState::Free);
                 }
@@ -83,7 +87,7 @@ pub(super) fn read(turn: &mut Turn<'_>, readings: &[GpuReading]) {
 pub(super) fn settle(turn: &mut Turn<'_>) {
     let draining: Vec<Lease> = turn.world.leases.draining().cloned().collect();
     for lease in draining {
-        let unproven = turn.world.leases.is_unproven(&lease, &turn.now);
+        let unproven = lease.is_unproven(&turn.now);
         let since = turn.world.leases.draining_since(lease.id, turn.now);
         match drain(turn, &lease, unproven, &since) {
             Drain::Over(verdict) => give_back(turn, &lease, unproven, verdict),
@@ -114,9 +118,9 @@ fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, since: &Now) -> Drain {
     let max = turn.world.pool.drain_max();
     let waited = turn.now.since(since).unwrap_or(max);
     let (last, next) = probes(waited.0);
-    let (mut details, mut open, mut due) = (Vec::new(), unproven, false);
+    let (mut details, mut open, mut due, mut seen) = (Vec::new(), unproven, false, true);
     if unproven {
-        details.push("a process did not answer its kill".to_owned());
+        details.push(turn.world.leases.culprit(lease.id));
     }
     for held in &lease.held.devices {
         let (why, not_yet) = match turn.world.pool.drained(&held.uuid, lease) {
@@ -133,14 +137,17 @@ fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, since: &Now) -> Drain {
                 .filter(|reading| reading.at.boottime_ms >= since.boottime_ms)
                 .and_then(|reading| reading.at.since(since));
             due |= read.is_none_or(|read| read.0 < last);
+            // A scheduler that slept meanwhile, or waited for its disk, looks before it condemns.
+            seen &= read.is_some_and(|read| read >= max) || waited.0 >= 2 * max.0;
         }
     }
     if details.is_empty() {
         Drain::Over(Verdict::Clean)
-    } else if !open || waited >= max {
+    } else if !open || (waited >= max && seen) {
         Drain::Over(Verdict::Quarantined { detail: details.join("; ") })
     } else {
-        Drain::Goes { probe: due, next: turn.now.boottime_ms + (next.min(max.0) - waited.0) }
+        let next = if waited < max { next.min(max.0) } else { next };
+        Drain::Goes { probe: due, next: turn.now.boottime_ms + (next - waited.0) }
     }
 }
 

@@ -67,6 +67,23 @@ pub enum Effect {
     Probe,
 }
 
+impl Effect {
+    /// Effects are carried out in this order: a supervisor lets go of its devices before the next one asks for them, what
+    /// starts or ends work comes next, and what is written for people last.
+    pub(super) const fn rank(&self) -> u8 {
+        match self {
+            Self::Dismiss { .. } => 0,
+            Self::Launch(_) | Self::Stop { .. } | Self::Probe => 1,
+            Self::Prepare(_)
+            | Self::WriteAnswer { .. }
+            | Self::Collect { .. }
+            | Self::Release { .. }
+            | Self::WriteReceipt { .. }
+            | Self::TakeDrop { .. } => 2,
+        }
+    }
+}
+
 /// Everything a supervisor must know to run one attempt. Paths are the engine's business.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
@@ -92,8 +109,9 @@ pub struct Launch {
     pub cores: u32,
     /// Memory.
     pub memory: Bytes,
-    /// `job:` sources, resolved: the folder of the job each one means, in the order of `spec.data`; `None` for paths.
-    pub sources: Vec<Option<String>>,
+    /// `job:` sources, resolved: where the output of the job that each one means is, below the folder of all jobs, in the
+    /// order of `spec.data`; `None` for paths.
+    pub sources: Vec<Option<PathBuf>>,
     /// When the grant was made.
     pub granted: Now,
     /// The limit.
@@ -148,6 +166,6 @@ pub struct Prepare {
     pub attempt: AttemptNo,
     /// What is to run.
     pub spec: Arc<JobSpec>,
-    /// `job:` sources that must exist: the item, and the folder of the job it means.
-    pub sources: Vec<(DataItem, String)>,
+    /// `job:` sources that must exist: the item, and where the output of the job it means is, below the folder of all jobs.
+    pub sources: Vec<(DataItem, PathBuf)>,
 }

@@ -82,8 +82,9 @@ fn simulate(world: &World, now: &Now, expected: &dyn Fn(&Job) -> Option<Span>) -
             }
             match frame.place(job, ask, expected(job)) {
                 Placement::Fits(devices) => {
-                    let end = expected(job).map(|length| frame.at() + length.0);
-                    frame.occupy(job.id, &devices, ask, end);
+                    let length = expected(job);
+                    let end = length.map(|length| frame.at().saturating_add(length.0));
+                    frame.occupy(job.id, &devices, ask, length);
                     times.insert(job.id, (Some(frame.at()), end));
                     false
                 }

@@ -1,8 +1,8 @@
 //! What the shell tells the core.
 
 use crate::model::{
-    AttemptNo, Bytes, Collected, DropIdent, EndedBy, Gpu, GpuReading, HostReading, JobId, JobSpec, LeaseId,
-    Now, Origin, Owner, RunEnd, TaskIx,
+    AttemptNo, Bytes, Collected, DropIdent, EndedBy, Enforcement, Gpu, GpuReading, HostReading, JobId,
+    JobSpec, LeaseId, Now, Origin, Owner, RunEnd, TaskIx,
 };
 use crate::protocol::Command;
 
@@ -86,6 +86,8 @@ pub enum EngineReport {
         attempt: AttemptNo,
         /// When.
         at: Now,
+        /// What the kernel holds the work to, if the supervisor said.
+        enforcement: Option<Enforcement>,
     },
     /// The last durable sign of life of a lease's supervisor.
     Heartbeat {
@@ -114,6 +116,18 @@ pub enum EngineReport {
         suspended_ms: u64,
         /// Hints for the receipt.
         notes: Vec<String>,
+    },
+    /// Some processes have not answered their kill: the run ends without them.
+    Outlived {
+        /// Lease.
+        lease: LeaseId,
+        /// Who, for people.
+        who: String,
+    },
+    /// They are gone after all.
+    Gone {
+        /// Lease.
+        lease: LeaseId,
     },
     /// The output is home.
     Collected {
@@ -168,6 +182,8 @@ impl EngineReport {
             | Self::Ended { lease, .. }
             | Self::Collected { lease, .. }
             | Self::CollectionWaits { lease, .. }
+            | Self::Outlived { lease, .. }
+            | Self::Gone { lease }
             | Self::Missing { lease, .. }
             | Self::NotLaunched { lease, .. } => *lease,
         }

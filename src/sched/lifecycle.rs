@@ -8,10 +8,6 @@ use crate::model::{
     TaskIx,
 };
 
-/// After a start, so many of the newest leases are dismissed again.
-const DISMISS_AGAIN: usize = 256;
-/// After a start, the receipts of jobs that were done this long before the newest are written again.
-const RECEIPTS_AGAIN_MS: i64 = 60_000;
 /// An attempt of which no process was ever started is made again this often, whatever the job says about retries.
 const NEVER_RAN_MAX: usize = 5;
 
@@ -92,40 +88,6 @@ pub(super) fn settle(turn: &mut Turn<'_>) {
     }
 }
 
-/// The effects of durable events that may not have been carried out before the scheduler ended.
-pub(super) fn unfinished(world: &World) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    for job in world.queue.live() {
-        for task in &job.tasks {
-            let attempt = task.current();
-            if let AttemptState::Releasing { lease, .. } = attempt.state {
-                effects.push(Effect::Release { job: job.id, task: task.ix, attempt: attempt.number, lease });
-            }
-        }
-        if let Some(cancel) = &job.cancel
-            && cancel.carried_out
-            && let Some(lease) = running_lease(job)
-        {
-            effects.push(Effect::Stop { lease, kind: stop_kind(cancel) });
-        }
-        effects.push(Effect::WriteAnswer { job: job.id, submission: job.submission });
-    }
-    // A supervisor whose devices are back may not have been told; a receipt and what belongs to it may not have been
-    // written, or not have reached the disk.
-    let dismissed = world.ledger.iter().rev().take(DISMISS_AGAIN).filter(|lease| lease.returned.is_some());
-    effects.extend(dismissed.map(|lease| Effect::Dismiss { lease: lease.id }));
-    let done_at = |job: &Job| job.done.as_ref().map_or(i64::MIN, |(at, _)| at.wall_ms);
-    let newest = world.queue.history().map(done_at).max().unwrap_or_default();
-    let lately = world.queue.history().filter(|job| newest.saturating_sub(done_at(job)) <= RECEIPTS_AGAIN_MS);
-    effects.extend(lately.flat_map(|job| {
-        [
-            Effect::WriteAnswer { job: job.id, submission: job.submission },
-            Effect::WriteReceipt { job: job.id },
-        ]
-    }));
-    effects
-}
-
 /// What an attempt needs before a grant, if nothing else holds it up and it is not under way.
 fn preparation(world: &World, job: &Job) -> Option<Prepare> {
     let (task, attempt) = plan::queued(job)?;
@@ -133,7 +95,7 @@ fn preparation(world: &World, job: &Job) -> Option<Prepare> {
         return None;
     }
     // A copy of the code is taken at once; data of earlier jobs can be looked at only when they are done.
-    let by_job = sources(job);
+    let by_job = sources(world, job);
     let has_sources = job.spec.data.iter().any(|item| matches!(item.from, DataFrom::Job { .. }));
     if (has_sources || !needs_directory(job)) && plan::waits_for(world, job).is_some() {
         return None;
@@ -143,13 +105,17 @@ fn preparation(world: &World, job: &Job) -> Option<Prepare> {
         .data
         .iter()
         .zip(by_job)
-        .filter_map(|(item, folder)| folder.map(|folder| (item.clone(), folder)))
+        .filter_map(|(item, output)| output.map(|output| (item.clone(), output)))
         .collect();
     Some(Prepare { job: job.id, folder: job.folder(), task, attempt, spec: job.spec.clone(), sources })
 }
 
 /// The undo window is closed: a waiting job is done, a running one is stopped, one whose run has ended goes its way.
 pub(super) fn carry_out_cancel(turn: &mut Turn<'_>, job: JobId) {
+    // Another cancel of this turn may have ended it: what waits for a cancelled job never starts.
+    if !turn.world.queue.is_live(job) {
+        return;
+    }
     turn.emit(Event::CancelDue { job });
     let Some(row) = turn.world.queue.get(job) else { return };
     let Some(cancel) = row.cancel.clone() else { return };
@@ -192,7 +158,7 @@ pub(super) fn finish(turn: &mut Turn<'_>, job: JobId) {
 }
 
 /// What a job's tasks come to: the first that did not succeed tells.
-fn job_outcome(job: &Job) -> Outcome {
+pub(super) fn job_outcome(job: &Job) -> Outcome {
     job.tasks
         .iter()
         .filter_map(|task| task.current().state.outcome())
@@ -206,7 +172,8 @@ fn job_outcome(job: &Job) -> Outcome {
 fn retries(world: &World, job: &Job, task: TaskIx) -> bool {
     let Some(row) = job.task(task) else { return false };
     let retry = &job.spec.request.retry;
-    if job.cancel.is_some() {
+    // While its window is open a cancel can be undone: it waits for that, queued.
+    if job.cancel.as_ref().is_some_and(|cancel| cancel.carried_out) {
         return false;
     }
     let empty = row.attempts.iter().filter(|attempt| attempt.never_ran()).count();
@@ -224,7 +191,7 @@ fn retries(world: &World, job: &Job, task: TaskIx) -> bool {
     })
 }
 
-fn running_lease(job: &Job) -> Option<LeaseId> {
+pub(super) fn running_lease(job: &Job) -> Option<LeaseId> {
     job.tasks
         .iter()
         .map(|task| &task.current().state)
@@ -232,7 +199,7 @@ fn running_lease(job: &Job) -> Option<LeaseId> {
         .and_then(AttemptState::lease)
 }
 
-fn stop_kind(cancel: &crate::model::CancelRequest) -> StopKind {
+pub(super) fn stop_kind(cancel: &crate::model::CancelRequest) -> StopKind {
     if cancel.now {
         StopKind::CancelNow { by: cancel.by.clone() }
     } else {

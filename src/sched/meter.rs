@@ -191,6 +191,7 @@ mod tests {
             granted,
             heartbeat: granted,
             ended: Some((granted.plus(Span(held)), EndedBy::Proven)),
+            gone: None,
             waived: false,
             suspended_ms: 0,
             returned: None,

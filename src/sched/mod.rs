@@ -3,6 +3,7 @@
 //! The shell hands [`Input`]s to `step`; it returns [`Event`](crate::model::Event)s to make durable, then
 //! [`Effect`]s to carry out and replies to send.
 
+mod check;
 mod commands;
 mod devices;
 mod effect;
@@ -11,14 +12,17 @@ mod input;
 mod lifecycle;
 pub mod meter;
 mod plan;
+mod recovery;
 mod reports;
 mod step;
 pub mod view;
 pub mod world;
 
+pub use check::check_transition;
 pub use effect::{Effect, Launch, LaunchDevice, Prepare, StopKind};
 pub use forecast::{Forecast, Forecasts, forecast};
 pub use input::{EngineReport, Input, Submission};
-pub use plan::{Ask, Plan, Reason, Start, ask, explain, plan};
-pub use step::{Decision, Moment, Wake, resume, step};
+pub use plan::{Ask, Plan, Reason, Start, ask, explain, may_live, plan, promise};
+pub use recovery::{in_time, leases_to_find, resume};
+pub use step::{Decision, Moment, Wake, step};
 pub use world::{ApplyError, Counters, Remembered, Touched, World};

@@ -3,8 +3,8 @@
 use super::step::Turn;
 use super::{Effect, EngineReport, lifecycle};
 use crate::model::{
-    AttemptNo, Bytes, Collected, Cursor, EndedBy, Event, Failure, JobId, LeaseId, Now, Outcome, RunEnd,
-    TaskIx,
+    AttemptNo, Bytes, Collected, Cursor, EndedBy, Enforcement, Event, Failure, Job, JobId, LeaseId, Now,
+    Outcome, RunEnd, TaskIx,
 };
 
 /// How a run ended, with who says so.
@@ -20,17 +20,24 @@ struct End {
 /// Takes one report.
 pub(super) fn report(turn: &mut Turn<'_>, report: EngineReport) {
     match report {
-        EngineReport::Started { lease, task, attempt, at } => started(turn, lease, (task, attempt), at),
-        EngineReport::Heartbeat { lease, at } => turn.world.heartbeat(lease, at),
+        EngineReport::Started { lease, task, attempt, at, enforcement } => {
+            started(turn, lease, (task, attempt), at, enforcement);
+        }
+        EngineReport::Heartbeat { lease, at } => {
+            // Not a moment that is still to come, whatever a clock said.
+            let future = at.boot == turn.now.boot && at.boottime_ms > turn.now.boottime_ms;
+            turn.world.heartbeat(lease, if future { turn.now } else { at });
+        }
         EngineReport::Ended { lease, task, attempt, at, end, by, peak_memory, suspended_ms, notes } => {
-            if by == EndedBy::Proven && turn.world.lease(lease).is_some_and(|lease| lease.ended.is_some()) {
-                // The last process went after all.
-                turn.world.leases.prove(lease);
+            if by == EndedBy::Proven {
+                gone(turn, lease);
             }
             if runs(turn, lease, (task, attempt)) {
                 ended(turn, lease, End { at, how: end, by, peak_memory, suspended_ms, notes });
             }
         }
+        EngineReport::Outlived { lease, who } => turn.world.leases.outlived(lease, who),
+        EngineReport::Gone { lease } => gone(turn, lease),
         EngineReport::Collected { lease, task, attempt, result } => {
             collected(turn, lease, (task, attempt), result);
         }
@@ -59,12 +66,32 @@ fn lost(at: Now, by: EndedBy, why: String) -> End {
     End { at, how: RunEnd::Lost { why }, by, peak_memory: None, suspended_ms: 0, notes: Vec::new() }
 }
 
-fn started(turn: &mut Turn<'_>, lease: LeaseId, (task, attempt): (TaskIx, AttemptNo), at: Now) {
+fn started(
+    turn: &mut Turn<'_>,
+    lease: LeaseId,
+    (task, attempt): (TaskIx, AttemptNo),
+    at: Now,
+    enforcement: Option<Enforcement>,
+) {
     if let Some(job) = live_job(turn, lease, &[Cursor::Renting])
         && runs(turn, lease, (task, attempt))
     {
         let started = within(turn, lease, at).map_or(turn.now, |(at, _)| at);
-        turn.emit(Event::AttemptStarted { lease, job, task, attempt, started });
+        turn.emit(Event::AttemptStarted { lease, job, task, attempt, started, enforcement });
+    }
+}
+
+/// The last processes of a lease that ended without them went after all. Its devices are judged anew.
+fn gone(turn: &mut Turn<'_>, id: LeaseId) {
+    let Some(lease) = turn.world.lease(id).filter(|lease| lease.is_unproven(&turn.now)) else { return };
+    let (is_back, has_devices) = (lease.returned.is_some(), !lease.held.devices.is_empty());
+    turn.emit(Event::LeaseProven { lease: id });
+    if has_devices {
+        turn.effect(Effect::Probe);
+    }
+    if is_back {
+        // Its supervisor had to stay for this.
+        turn.effect(Effect::Dismiss { lease: id });
     }
 }
 
@@ -73,25 +100,41 @@ fn runs(turn: &Turn<'_>, lease: LeaseId, attempt: (TaskIx, AttemptNo)) -> bool {
     turn.world.leases.get(lease).is_some_and(|lease| lease.attempts.last() == Some(&attempt))
 }
 
-/// A moment brought into what the lease can have held, whatever a clock said: not before the grant, not after now. One of
-/// another boot says nothing about it: the last sign of life does.
+/// A moment brought into what the lease can have held, whatever a clock said: not before the grant or the start of its
+/// run, not after now. One of another boot says nothing about it: the last sign of life does.
 fn within(turn: &Turn<'_>, lease: LeaseId, at: Now) -> Option<(Now, bool)> {
     let lease = turn.world.leases.get(lease)?;
     let told = at.boot == lease.granted.boot;
     let at = if told { at } else { lease.heartbeat };
-    let at = if at.boottime_ms < lease.granted.boottime_ms { lease.granted } else { at };
+    let attempts = turn.world.queue.get(lease.job).into_iter().flat_map(Job::attempts);
+    let started = attempts
+        .filter_map(|(_, attempt)| {
+            attempt.state.started().filter(|_| attempt.state.lease() == Some(lease.id))
+        })
+        .last();
+    let floor = started.unwrap_or(lease.granted);
+    let at = if at.boottime_ms < floor.boottime_ms { floor } else { at };
     let future = at.boot == turn.now.boot && at.boottime_ms > turn.now.boottime_ms;
     Some((if future { turn.now } else { at }, told))
 }
 
 /// The run is over: the lease ends with it, and its devices drain at once.
-fn ended(turn: &mut Turn<'_>, lease: LeaseId, end: End) {
+///
+/// What is lost while a cancel is being carried out is cancelled: nothing else could have come of it any more.
+fn ended(turn: &mut Turn<'_>, lease: LeaseId, mut end: End) {
     let Some(job) = live_job(turn, lease, &[Cursor::Renting, Cursor::Running]) else { return };
     let Some(record) = turn.world.leases.get(lease) else { return };
     let Some((task, attempt)) = record.attempts.last().copied() else { return };
     let Some((at, told)) = within(turn, lease, end.at) else { return };
     let by = if told { end.by } else { EndedBy::Estimated };
     let is_lost = matches!(end.how, RunEnd::Lost { .. });
+    let held = at.since(&record.granted).unwrap_or_default();
+    let suspended_ms = end.suspended_ms.min(held.0);
+    let cancel = turn.world.queue.get(job).and_then(|row| row.cancel.as_ref());
+    if let (RunEnd::Lost { why }, Some(cancel)) = (&end.how, cancel.filter(|cancel| cancel.carried_out)) {
+        end.notes.push(why.clone());
+        end.how = RunEnd::Cancelled { by: cancel.by.clone() };
+    }
     turn.emit(Event::AttemptEnded {
         lease,
         job,
@@ -103,7 +146,7 @@ fn ended(turn: &mut Turn<'_>, lease: LeaseId, end: End) {
         mean_utilisation: turn.world.pool.mean_utilisation(lease),
         notes: end.notes,
     });
-    turn.emit(Event::LeaseEnded { lease, ended: at, by, waived: is_lost, suspended_ms: end.suspended_ms });
+    turn.emit(Event::LeaseEnded { lease, ended: at, by, waived: is_lost, suspended_ms });
 }
 
 /// Nothing ran, so there is nothing to collect.
@@ -119,8 +162,9 @@ fn not_launched(turn: &mut Turn<'_>, lease: LeaseId, at: Now, why: String) {
     else {
         return;
     };
-    ended(turn, lease, lost(at, EndedBy::Proven, why.clone()));
-    let outcome = Outcome::Lost { why };
+    ended(turn, lease, lost(at, EndedBy::Proven, why));
+    let Some(end) = turn.world.queue.run_end(job, task, attempt) else { return };
+    let outcome = outcome(&end, &Collected::default());
     let (outputs, notes) = (Vec::new(), Vec::new());
     turn.emit(Event::AttemptReturned { job, task, attempt, outputs, outcome, notes });
     lifecycle::release(turn, job, task, attempt, lease);
@@ -128,14 +172,17 @@ fn not_launched(turn: &mut Turn<'_>, lease: LeaseId, at: Now, why: String) {
 
 /// The supervisor is gone without a word: its run is lost, and never taken up again.
 fn missing(turn: &mut Turn<'_>, lease: LeaseId, missing: Missing) {
-    let Missing { heartbeat, at, gone, collecting, why } = missing;
+    let Missing { heartbeat, at, gone: all_gone, collecting, why } = missing;
+    if all_gone {
+        gone(turn, lease);
+    }
     if live_job(turn, lease, &[Cursor::Renting, Cursor::Running]).is_some() {
         if let Some(seen) = heartbeat {
             turn.world.heartbeat(lease, seen);
         }
         let Some(record) = turn.world.leases.get(lease) else { return };
         let end = match at {
-            Some(at) if gone => lost(at, EndedBy::Proven, why),
+            Some(at) if all_gone => lost(at, EndedBy::Proven, why),
             Some(at) => lost(at, EndedBy::AfterKill, why),
             None => lost(record.heartbeat, EndedBy::Estimated, why),
         };

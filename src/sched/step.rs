@@ -1,10 +1,13 @@
 //! One turn: inputs in, events, effects and replies out. No clock, no I/O, no randomness.
 
 use super::world::{ApplyError, World};
-use super::{Effect, Input, Launch, LaunchDevice, lifecycle, plan};
+use super::{Effect, Input, Launch, LaunchDevice, check, lifecycle, plan};
 use super::{commands, devices, reports};
-use crate::model::{DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, Span, SubmissionId, Token};
+use crate::model::{
+    AttemptNo, DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, Span, SubmissionId, Token,
+};
 use crate::protocol::Reply;
+use std::path::PathBuf;
 
 /// A probe that has brought no reading for this long is asked for again.
 const PROBE_AGAIN: Span = Span(250);
@@ -24,7 +27,7 @@ pub struct Moment {
 pub struct Decision {
     /// To append.
     pub events: Vec<EventRecord>,
-    /// To carry out once they are durable.
+    /// To carry out once they are durable, in this order.
     pub effects: Vec<Effect>,
     /// To send once they are durable.
     pub replies: Vec<(u64, Reply)>,
@@ -96,18 +99,14 @@ pub fn step(world: &mut World, inputs: Vec<Input>, moment: Moment) -> Decision {
     lifecycle::settle(&mut turn);
     start(&mut turn);
     devices::watch(&mut turn);
-    let Turn { decision, world, .. } = turn;
+    let Turn { mut decision, world, .. } = turn;
+    decision.effects.sort_by_key(Effect::rank);
     if cfg!(debug_assertions)
-        && let Err(broken) = world.check()
+        && let Err(broken) = check::turn(world, &decision, &moment.now)
     {
         panic!("an invariant is broken: {broken}");
     }
     decision
-}
-
-/// What has to be done again after a start: effects of durable events that may not have been carried out.
-pub fn resume(world: &World) -> Vec<Effect> {
-    lifecycle::unfinished(world)
 }
 
 fn take(turn: &mut Turn<'_>, input: Input) {
@@ -132,6 +131,7 @@ fn start(turn: &mut Turn<'_>) {
         return;
     }
     let plan = plan::plan(turn.world, &turn.now);
+    let promised = if plan.starts.is_empty() { None } else { check::promise(turn.world, &turn.now) };
     for start in plan.starts {
         let lease = turn.world.counters.lease.next();
         let token = token(turn.seed, lease);
@@ -147,6 +147,7 @@ fn start(turn: &mut Turn<'_>) {
             turn.effect(Effect::Launch(Box::new(launch)));
         }
     }
+    check::promise_is_kept(promised, turn.world, &turn.now);
     if plan.probe {
         turn.effect(Effect::Probe);
         turn.wake(turn.now.boottime_ms + PROBE_AGAIN.0);
@@ -179,7 +180,7 @@ pub(super) fn launch(world: &World, id: LeaseId) -> Option<Launch> {
             .collect(),
         cores: lease.held.cores,
         memory: lease.held.memory,
-        sources: sources(job),
+        sources: sources(world, job),
         granted: lease.granted,
         limit: job.spec.request.limit.span(),
         finish_by_ms: job.spec.request.finish_by_ms,
@@ -187,9 +188,11 @@ pub(super) fn launch(world: &World, id: LeaseId) -> Option<Launch> {
     })
 }
 
-/// The folders that a job's `job:` sources mean, in the order of its data. An earlier job that is done and forgotten
-/// still has its folder.
-pub(super) fn sources(job: &Job) -> Vec<Option<String>> {
+/// Where the outputs are that a job's `job:` sources mean, below the folder of all jobs and in the order of its data.
+///
+/// The attempt that made them is named: the links in a job's folder are for people, and may be written late. An earlier
+/// job that is done and forgotten has its links.
+pub(super) fn sources(world: &World, job: &Job) -> Vec<Option<PathBuf>> {
     job.spec
         .data
         .iter()
@@ -197,10 +200,19 @@ pub(super) fn sources(job: &Job) -> Vec<Option<String>> {
             DataFrom::Path(_) => None,
             DataFrom::Job { job: name, .. } => {
                 let on = job.after.iter().find(|dependency| dependency.name == *name)?.job?;
-                Some(Job::folder_of(on, name))
+                let folder = PathBuf::from(Job::folder_of(on, name));
+                Some(match world.queue.get(on).map(|row| row.tasks.as_slice()) {
+                    Some([task]) => folder.join(attempt_output(task.current().number)),
+                    _ => folder.join("output"),
+                })
             }
         })
         .collect()
+}
+
+/// Where an attempt's output is in its job's folder.
+fn attempt_output(attempt: AttemptNo) -> PathBuf {
+    PathBuf::from(format!("attempts/{attempt}/output"))
 }
 
 /// Whether a work directory is made for each attempt before the grant: the code is copied.

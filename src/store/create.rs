@@ -43,8 +43,7 @@ pub(super) fn locked_file(
         if let Some(file) = open_and_lock(path, OFlags::RDWR)? {
             return Ok(Found { file, first_start: false, owner });
         }
-        let sign = owner.as_ref().map(|_| marker.clone());
-        if let Some(sign) = sign.or_else(|| options.jobs_dir.as_deref().and_then(a_job)) {
+        if let Some(sign) = earlier_start(owner.as_deref(), options) {
             return Err(StoreError::Emptied { path: path.to_owned(), sign, marker: marker.clone() });
         }
         if let Some(file) = create(path, identity)? {
@@ -52,6 +51,12 @@ pub(super) fn locked_file(
         }
     }
     Err(StoreError::Owned { path: path.to_owned() })
+}
+
+/// What says that a store was here before: the marker, or the folder of a job.
+pub(super) fn earlier_start(owner: Option<&Path>, options: &StoreOptions) -> Option<PathBuf> {
+    let marker = owner.map(|_| options.first_start_marker.clone());
+    marker.or_else(|| options.jobs_dir.as_deref().and_then(a_job))
 }
 
 impl Found {
@@ -177,7 +182,7 @@ fn a_job(jobs_dir: &Path) -> Option<PathBuf> {
 }
 
 /// The store that the marker names; `None` if there is no marker.
-fn read_marker(marker: &Path) -> Result<Option<PathBuf>, StoreError> {
+pub(super) fn read_marker(marker: &Path) -> Result<Option<PathBuf>, StoreError> {
     match std::fs::read(marker) {
         Ok(bytes) => {
             let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -189,7 +194,7 @@ fn read_marker(marker: &Path) -> Result<Option<PathBuf>, StoreError> {
 }
 
 /// Whether the marker's store is there and is not ours. A store that moved together with its folders is ours.
-fn is_another(owner: &Path, path: &Path) -> bool {
+pub(super) fn is_another(owner: &Path, path: &Path) -> bool {
     let Ok(theirs) = std::fs::metadata(owner) else { return false };
     std::fs::metadata(path).map_or(true, |ours| (ours.dev(), ours.ino()) != (theirs.dev(), theirs.ino()))
 }

@@ -6,7 +6,10 @@ use super::records::{DeviceStateRecord, DropRecord, JobRecord, LeaseRecord, deco
 use super::tables::{DEVICES, DROPS, EVENTS, INDEX, JOBS, LEASES, Numbered, SUBMISSIONS, database, record};
 use super::{index, open};
 use crate::clock;
-use crate::model::{DeviceState, DropIdent, Job, JobId, Lease, LeaseId, SubmissionId, Uuid};
+use crate::model::{
+    BootId, DeviceState, DropIdent, Job, JobId, Lease, LeaseId, Revision, SubmissionId, Uuid,
+};
+use crate::sched::{Counters, Remembered};
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -16,7 +19,7 @@ use std::path::Path;
 pub struct Loaded {
     /// All that are not done, and the newest of those that are; by number.
     pub jobs: Vec<Job>,
-    /// All that have not been returned, and those that ended in the last days; by number.
+    /// All that have not been returned, those that ended in the last days, and those of the loaded jobs; by number.
     pub leases: Vec<Lease>,
     /// Devices whose state was to be remembered.
     pub devices: Vec<(Uuid, DeviceState)>,
@@ -34,6 +37,26 @@ pub struct Loaded {
     pub first_start: bool,
 }
 
+impl Loaded {
+    /// What a world is made of again. `boot`: that in which this is read.
+    pub fn remembered(self, boot: Option<BootId>) -> Remembered {
+        Remembered {
+            jobs: self.jobs,
+            leases: self.leases,
+            devices: self.devices,
+            drops: self.drops.into_iter().map(|(ident, _)| ident).collect(),
+            boot,
+            counters: Counters {
+                seq: self.last_seq,
+                job: JobId(self.next_job.0.saturating_sub(1)),
+                submission: SubmissionId(self.next_submission.0.saturating_sub(1)),
+                lease: LeaseId(self.next_lease.0.saturating_sub(1)),
+                revision: Revision(0),
+            },
+        }
+    }
+}
+
 /// Reads all of it.
 pub(super) fn load(path: &Path, db: &Database, options: &StoreOptions) -> Result<Loaded, StoreError> {
     catch_unwind(AssertUnwindSafe(|| Loader { path, options }.load(db)))
@@ -48,9 +71,10 @@ struct Loader<'a> {
 impl Loader<'_> {
     fn load(&self, db: &Database) -> Result<Loaded, StoreError> {
         let txn = db.begin_read().map_err(database(self.path, "read"))?;
+        let jobs = self.jobs(&txn)?;
         Ok(Loaded {
-            jobs: self.jobs(&txn)?,
-            leases: self.leases(&txn)?,
+            leases: self.leases(&txn, &jobs)?,
+            jobs,
             devices: self.devices(&txn)?,
             last_seq: self.last(&txn, EVENTS)?,
             next_job: JobId(self.last(&txn, JOBS)? + 1),
@@ -74,13 +98,16 @@ impl Loader<'_> {
         })
     }
 
-    fn leases(&self, txn: &ReadTransaction) -> Result<Vec<Lease>, StoreError> {
+    /// Whatever a clock said when a lease ended: without the lease of its attempt a job could not go on, and without those
+    /// of the attempts before nobody could say what it has used.
+    fn leases(&self, txn: &ReadTransaction, jobs: &[Job]) -> Result<Vec<Lease>, StoreError> {
         let since = clock::wall_ms() - i64::from(self.options.lease_days) * 86_400_000;
-        let ids = ids(txn, &index::lease(since, 0), &index::lease(index::OPEN, u64::MAX), |_| true);
+        let mut ids = ids(txn, &index::lease(since, 0), &index::lease(index::OPEN, u64::MAX), |_| true)
+            .map_err(database(self.path, "read"))?;
+        let of_jobs = jobs.iter().flat_map(Job::attempts).filter_map(|(_, attempt)| attempt.state.lease());
+        ids.extend(of_jobs.map(|lease| lease.0));
         let table = txn.open_table(LEASES).map_err(database(self.path, "read"))?;
-        rows(self.path, "lease", &table, ids.map_err(database(self.path, "read"))?, |bytes| {
-            decode::<Lease, LeaseRecord>(bytes)
-        })
+        rows(self.path, "lease", &table, ids, |bytes| decode::<Lease, LeaseRecord>(bytes))
     }
 
     fn devices(&self, txn: &ReadTransaction) -> Result<Vec<(Uuid, DeviceState)>, StoreError> {
@@ -145,6 +172,7 @@ fn rows<T>(
     decode: impl Fn(&[u8]) -> Result<T, super::RecordError>,
 ) -> Result<Vec<T>, StoreError> {
     ids.sort_unstable();
+    ids.dedup();
     let mut values = Vec::with_capacity(ids.len());
     for id in ids {
         if let Some(bytes) = table.get(id).map_err(database(path, "read"))? {

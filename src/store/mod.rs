@@ -11,6 +11,7 @@
 mod backend;
 mod create;
 mod error;
+mod examine;
 mod identity;
 mod index;
 mod load;
@@ -25,6 +26,7 @@ mod writer;
 mod tests;
 
 pub use error::StoreError;
+pub use examine::examine;
 pub use identity::Identity;
 pub use load::Loaded;
 pub use reader::{Reader, StoredSubmission};

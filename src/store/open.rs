@@ -47,7 +47,7 @@ pub(super) fn last_seq(path: &Path, db: &Database) -> Result<u64, StoreError> {
 }
 
 /// Refuses what is not a store of this machine in a version we know. Returns its version.
-fn check(path: &Path, storage: &FileStorage, identity: &Identity) -> Result<u32, StoreError> {
+pub(super) fn check(path: &Path, storage: &FileStorage, identity: &Identity) -> Result<u32, StoreError> {
     let io = |source| StoreError::Io { doing: "read", path: path.to_owned(), source };
     let len = storage.len().map_err(io)?;
     if len == 0 {

@@ -7,6 +7,7 @@ use super::records::{
     SubmissionRecord, decode_record, encode, encode_record,
 };
 use crate::model::{DeviceState, DropIdent, Event, EventRecord, Job, Lease, LeaseId, Uuid};
+use crate::sched::World;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use std::collections::HashMap;
 use std::path::Path;
@@ -38,6 +39,24 @@ pub struct Batch {
     pub devices: Vec<(Uuid, DeviceState)>,
     /// Devices about which there is nothing more to remember.
     pub forget_devices: Vec<Uuid>,
+}
+
+impl Batch {
+    /// The events of a turn, and the rows that it touched as they are now.
+    pub fn of_turn(world: &World, events: &[EventRecord]) -> Self {
+        let touched = &world.touched;
+        Self {
+            events: events.to_vec(),
+            jobs: touched.jobs.iter().filter_map(|job| world.queue.get(*job).cloned()).collect(),
+            leases: touched.leases.iter().filter_map(|lease| world.lease(*lease).cloned()).collect(),
+            devices: touched
+                .devices
+                .iter()
+                .filter_map(|uuid| Some((uuid.clone(), world.pool.get(uuid)?.state.clone())))
+                .collect(),
+            forget_devices: Vec::new(),
+        }
+    }
 }
 
 /// A batch as bytes. Encoding may fail, and then only the batch that it fails for.
@@ -238,7 +257,9 @@ const fn event_of(event: &Event) -> EventOf {
         | Event::PositionChanged { job, .. }
         | Event::JobPaused { job, .. }
         | Event::JobResumed { job } => EventOf::Job(job.0),
-        Event::LeaseEnded { lease, .. } | Event::LeaseReturned { lease, .. } => EventOf::Lease(*lease),
+        Event::LeaseEnded { lease, .. }
+        | Event::LeaseReturned { lease, .. }
+        | Event::LeaseProven { lease } => EventOf::Lease(*lease),
         Event::SubmissionAccepted { .. } | Event::DeviceChanged { .. } => EventOf::Nobody,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::spec::LaunchSpec;
 use super::tree::Reaped;
-use crate::model::{Collect, Collected, Now, RunEnd, Span};
+use crate::model::{Collect, Collected, Now, RunEnd, Span, Token};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Seek, Write};
 use std::os::unix::process::CommandExt;
@@ -12,11 +12,18 @@ use std::process::{Command, Stdio};
 /// The collector's exit code for a full disk: it is tried again until there is room.
 pub const DISK_FULL: i32 = 75;
 
+/// A manifest of a hundred thousand files is a fifth of this; work may have put anything in its place.
+pub const MOST_BYTES: u64 = 256 << 20;
+
 /// The first wait before it is tried again; doubled up to [`AGAIN_MAX`].
 const AGAIN: Span = Span::secs(1);
 /// The longest such wait.
 const AGAIN_MAX: Span = Span::secs(10);
 const NICE: i32 = 10;
+/// Its supervisor's own score is not for others.
+const OOM_SCORE: &str = "0";
+/// The variable by which a collector is known.
+pub const COLLECTOR_TOKEN: &str = "OVERNIGHT_COLLECTOR";
 
 /// What is to be collected and by whom: kept beside the journal, so that it can be done when the supervisor is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +55,8 @@ impl CollectOrder {
         self.collect.newer_than_ns = i128::from(started.wall_ms) * 1_000_000;
     }
 
-    /// Starts the collector.
-    pub fn spawn(&self, manifest: &Path, words: &Path) -> io::Result<std::process::Child> {
+    /// Starts the collector. It carries its lease's token under a name of its own: it is not of the work.
+    pub fn spawn(&self, manifest: &Path, words: &Path, token: &Token) -> io::Result<std::process::Child> {
         let (program, arguments) = self
             .collector
             .split_first()
@@ -66,6 +73,7 @@ impl CollectOrder {
             .arg(manifest)
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env(COLLECTOR_TOKEN, &token.0)
             .current_dir("/")
             .stdin(Stdio::from(input))
             .stdout(Stdio::null())
@@ -76,6 +84,7 @@ impl CollectOrder {
             // Work that others pay for goes first.
             let _ = rustix::process::setpriority_process(Some(pid), NICE);
         }
+        let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), OOM_SCORE);
         Ok(child)
     }
 }
@@ -86,6 +95,7 @@ pub(super) struct Collection {
     order: CollectOrder,
     manifest: PathBuf,
     words: PathBuf,
+    token: Token,
     pid: Option<i32>,
     again_at: Option<Span>,
     wait: Span,
@@ -98,6 +108,7 @@ impl Collection {
             order,
             manifest: manifest_path(&spec.run_dir, spec.task, spec.attempt),
             words: spec.run_dir.join("collect.err"),
+            token: spec.token.clone(),
             pid: None,
             again_at: None,
             wait: AGAIN,
@@ -145,7 +156,7 @@ impl Collection {
     fn spawn(&mut self) -> Result<(), String> {
         let child = self
             .order
-            .spawn(&self.manifest, &self.words)
+            .spawn(&self.manifest, &self.words, &self.token)
             .map_err(|error| format!("the collector could not be started: {error}"))?;
         self.pid = Some(child.id() as i32);
         Ok(())
@@ -156,13 +167,19 @@ impl Collection {
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) run_dir: PathBuf,
+    pub(super) token: Token,
     pub(super) task: crate::model::TaskIx,
     pub(super) attempt: crate::model::AttemptNo,
 }
 
 impl Place {
     pub(super) fn of(spec: &LaunchSpec) -> Self {
-        Self { run_dir: spec.run_dir.clone(), task: spec.task, attempt: spec.attempt }
+        Self {
+            run_dir: spec.run_dir.clone(),
+            token: spec.token.clone(),
+            task: spec.task,
+            attempt: spec.attempt,
+        }
     }
 
     /// For a run that never started: nothing came back.

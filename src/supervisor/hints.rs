@@ -54,9 +54,13 @@ pub(super) fn hints(end: &RunEnd, log: &[u8]) -> Vec<String> {
             "exit 126: a command was found but cannot be executed: chmod +x, or name its interpreter"
                 .to_owned(),
         ),
+        RunEnd::OutOfMemory { certain: true } => notes.push(
+            "the kernel killed a process of the work for memory: ask for more with request.memory, or use less"
+                .to_owned(),
+        ),
         RunEnd::Exited { .. }
         | RunEnd::Signalled { .. }
-        | RunEnd::OutOfMemory { .. }
+        | RunEnd::OutOfMemory { certain: false }
         | RunEnd::LimitReached
         | RunEnd::NotStarted { .. } => {}
     }

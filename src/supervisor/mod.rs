@@ -9,8 +9,11 @@
 //! launch spec ─► journal (intent, durable) ─► device locks ─► start ─► run ─► ended (told, durable)
 //!                                                             ─► collect ─► collected ─► dismissed
 //! ```
+//!
+//! While it waits for its launch it prepares all that does not need one: a journal, and the process that will be the work.
 
 mod blank;
+mod child;
 pub mod collection;
 mod control;
 mod devices;
@@ -18,10 +21,12 @@ mod environment;
 mod hints;
 mod log;
 pub mod message;
+mod outlived;
 pub mod process;
 pub mod record;
 mod run;
 mod script;
+mod seat;
 pub mod spec;
 mod start;
 mod tree;
@@ -29,10 +34,14 @@ mod work;
 
 pub use control::SOCKET;
 
+use crate::cgroup::Layout;
 use blank::{Blank, BlankError};
 use control::Control;
 use message::{LINE_BOUND, News, Order};
 use record::{Journal, Record};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use seat::Seat;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use spec::LaunchSpec;
 use std::io::{self, Read};
@@ -42,6 +51,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use work::Supervisor;
+
+/// How likely the kernel takes a supervisor when memory runs out, of 1000; its work has 500.
+const OOM_SCORE: &str = "-900";
+/// A supervisor that was started for later waits this long before it prepares.
+const SETTLE_MS: i64 = 2;
 
 /// Runs the supervisor of one lease until that lease is over. The exit code of the process.
 ///
@@ -59,34 +73,62 @@ fn supervise() -> io::Result<()> {
     let run = std::env::args_os().nth(2).map(std::path::PathBuf::from);
     // While it waits for its launch.
     let blank = run.and_then(|run| Blank::make(&run, &mut control).ok());
+    let mut seat = Seat::new(layout());
+    if !is_due(&channel) {
+        seat.prepare();
+    }
     let Some((spec, rest)) = read_launch(&mut channel)? else {
+        seat.clear();
         if let Some(blank) = blank {
             blank.remove();
         }
         return Ok(());
     };
     control.add(channel, rest)?;
-    let intent = Record::Intent(work::intent(&spec));
+    let intent = Record::Intent(work::intent(&spec, seat.groups(&spec)));
+    // Its start goes on beside the wait for the disk.
+    let seated = seat.take(&spec);
     let journal = match begin(blank, &spec.run_dir, &intent, &mut control) {
         Ok(Some(journal)) => journal,
-        // This lease has a supervisor, or its scheduler has written it off.
-        Ok(None) => return Ok(()),
-        Err(error) => {
-            let why = crate::model::chain(&error);
-            control.tell(&News::Record(Record::NotLaunched { why, at: crate::clock::now() }));
+        not_begun => {
+            drop(seated);
+            seat.clear();
+            // Without an error this lease has a supervisor, or its scheduler has written it off.
+            if let Err(error) = not_begun {
+                let why = crate::model::chain(&error);
+                control.tell(&News::Record(Record::NotLaunched { why, at: crate::clock::now() }));
+            }
             return Ok(());
         }
     };
     words_to(&spec.run_dir);
-    let mut supervisor = Supervisor::new(&spec, journal, control, children);
+    let mut supervisor = Supervisor::new(&spec, journal, control, children, seat);
     supervisor.greet();
     if supervisor.take_devices(&spec) {
-        supervisor.begin(&spec);
+        supervisor.begin(&spec, seated);
         drop(spec);
         supervisor.trim_soon();
         supervisor.run();
+    } else {
+        drop(seated);
+        supervisor.leave();
     }
     Ok(())
+}
+
+/// Where groups are made, as the scheduler found it.
+fn layout() -> Layout {
+    let said = std::env::args_os().nth(3);
+    let layout = said.and_then(|text| serde_json::from_slice(text.as_encoded_bytes()).ok());
+    layout.unwrap_or_else(|| Layout::none("the scheduler named no place for cgroups"))
+}
+
+/// Whether a launch waits already, or comes at once. The moment keeps the preparation away from a launch that has just
+/// taken the supervisor before this one.
+fn is_due(channel: &UnixStream) -> bool {
+    let moment = Timespec { tv_sec: 0, tv_nsec: SETTLE_MS * 1_000_000 };
+    let mut fds = [PollFd::new(channel, PollFlags::IN)];
+    matches!(poll(&mut fds, Some(&moment)), Ok(1..))
 }
 
 /// What a supervisor that panics still says goes into its run directory. Nothing depends on it.
@@ -117,6 +159,8 @@ fn detach() -> io::Result<(UnixStream, UnixStream)> {
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    // Whoever sees the end of the work goes last when memory runs out. Only some may ask for that.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     close_inherited();
     // The work must not inherit the channel as its standard input, nor keep it open.
     let channel: OwnedFd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;

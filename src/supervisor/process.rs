@@ -101,8 +101,14 @@ pub fn has_token(pid: i32, token: &str) -> bool {
 
 /// The token in a process's environment, if it may be read and is there.
 pub fn environ_token(pid: i32) -> Option<String> {
+    environ(pid, "OVERNIGHT_TOKEN")
+}
+
+/// A variable of the environment that a process was started with, if it may be read and is there.
+pub fn environ(pid: i32, key: &str) -> Option<String> {
     let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let value = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"OVERNIGHT_TOKEN="))?;
+    let mut entries = environ.split(|byte| *byte == 0);
+    let value = entries.find_map(|entry| entry.strip_prefix(key.as_bytes())?.strip_prefix(b"="))?;
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
@@ -110,6 +116,16 @@ pub fn environ_token(pid: i32) -> Option<String> {
 pub fn name(pid: i32) -> String {
     let text = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     crate::model::clean_line(text.trim_end())
+}
+
+/// A few of these processes, for people: `4711 (dd), 4712 (dd)`.
+pub fn names(ids: &[ProcessId]) -> String {
+    let names: Vec<String> = ids.iter().take(5).map(|id| format!("{} ({})", id.pid, name(id.pid))).collect();
+    match ids.len().checked_sub(names.len()) {
+        _ if names.is_empty() => "a process that could not be named".to_owned(),
+        Some(more @ 1..) => format!("{} and {more} more", names.join(", ")),
+        _ => names.join(", "),
+    }
 }
 
 /// Resident memory in bytes.

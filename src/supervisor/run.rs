@@ -4,9 +4,9 @@
 
 use super::log::Log;
 use super::message::Stopping;
-use super::process::ProcessId;
+use super::process::{self, ProcessId};
 use super::start::Started;
-use super::tree::{self, Reaped};
+use super::tree::{self, Reaped, Tree};
 use super::{hints, record::Ended};
 use crate::clock;
 use crate::model::{AttemptNo, Bytes, EndedBy, Now, RunEnd, Span, Stop, StopSignal, TaskIx};
@@ -29,7 +29,7 @@ const SUSPEND_NOISE_MS: u64 = 20;
 /// An attempt that runs.
 #[derive(Debug)]
 pub(super) struct Running {
-    token: String,
+    tree: Tree,
     main: ProcessId,
     started: Now,
     /// Boottime minus monotonic at the start: grows by suspend only.
@@ -44,6 +44,7 @@ pub(super) struct Running {
     cancels: u32,
     kill_at: Option<Span>,
     kill: Option<Kill>,
+    outlived: Option<Vec<ProcessId>>,
     peak: u64,
     oom_kills: Option<u64>,
     notes: Vec<String>,
@@ -65,10 +66,10 @@ struct Kill {
 }
 
 impl Running {
-    pub(super) fn new(started: Started, token: &str, stop: Stop, limit: Option<Span>) -> Self {
+    pub(super) fn new(started: Started, tree: Tree, stop: Stop, limit: Option<Span>) -> Self {
         let monotonic = clock::monotonic();
         Self {
-            token: token.to_owned(),
+            tree,
             main: started.main,
             started: started.at,
             offset_ms: suspend_offset_ms(),
@@ -82,6 +83,7 @@ impl Running {
             cancels: 0,
             kill_at: None,
             kill: None,
+            outlived: None,
             peak: 0,
             oom_kills: tree::oom_kills(),
             notes: started.notes,
@@ -121,7 +123,7 @@ impl Running {
 
     /// All that is due now. `Some` when it is over.
     pub(super) fn turn(&mut self, now: Span, nobody_left: bool) -> Option<EndedBy> {
-        if self.exit.is_some() && nobody_left && self.is_alone() {
+        if self.exit.is_some() && nobody_left && self.tree.groups_are_empty() && self.is_alone() {
             return Some(EndedBy::Proven);
         }
         if self.limit_at.is_some_and(|at| now >= at) && self.exit.is_none() && self.reason.is_none() {
@@ -135,14 +137,15 @@ impl Running {
         }
         let Some(kill) = &mut self.kill else { return None };
         if now.0 >= kill.since.0 + KILL_PATIENCE.0 {
-            let culprits = tree::culprits(&self.token);
-            self.notes.push(format!("not gone ten seconds after the kill: {culprits}"));
+            let left = self.tree.left();
+            self.notes.push(format!("not gone ten seconds after the kill: {}", process::names(&left)));
+            self.outlived = Some(left);
             return Some(EndedBy::AfterKill);
         }
         if now >= kill.again_at {
             kill.wait_ms = (kill.wait_ms * 2).min(ROUND_LONGEST_MS);
             kill.again_at = Span(now.0 + kill.wait_ms);
-            tree::signal_all(&self.token, Signal::KILL);
+            self.tree.kill();
         }
         None
     }
@@ -209,6 +212,11 @@ impl Running {
         }
     }
 
+    /// Those that the kill did not end, and how to find them; once [`turn`](Self::turn) says that it is over.
+    pub(super) fn take_outlived(&mut self) -> Option<(Tree, Vec<ProcessId>)> {
+        self.outlived.take().map(|ids| (self.tree.clone(), ids))
+    }
+
     /// Puts the log in order; may take a while for a log that was cut.
     pub(super) fn finish_log(&mut self) {
         self.log.finish();
@@ -217,8 +225,7 @@ impl Running {
     /// After a kill somebody outside the tree may still carry the token; without one nobody was looked for, and
     /// nobody can be: having no children is the proof.
     fn is_alone(&self) -> bool {
-        (self.kill.is_none() && self.kill_at.is_none())
-            || tree::alive(&tree::members(&self.token)).next().is_none()
+        (self.kill.is_none() && self.kill_at.is_none()) || self.tree.is_empty()
     }
 
     fn warn(&mut self, now: Span) {
@@ -229,16 +236,16 @@ impl Running {
             StopSignal::Usr1 => Signal::USR1,
             StopSignal::Usr2 => Signal::USR2,
         };
-        tree::signal_all(&self.token, signal);
+        self.tree.signal_all(signal);
         // A stopped process sees its warning only when it goes on.
-        tree::signal_all(&self.token, Signal::CONT);
+        self.tree.signal_all(Signal::CONT);
         self.kill_at = Some(Span(now.0.saturating_add(self.stop.grace.0)));
     }
 
     fn start_kill(&mut self, now: Span) {
         self.kill =
             Some(Kill { since: now, again_at: Span(now.0 + ROUND_FIRST_MS), wait_ms: ROUND_FIRST_MS });
-        tree::signal_all(&self.token, Signal::KILL);
+        self.tree.kill();
     }
 
     fn end(&mut self) -> RunEnd {
@@ -249,6 +256,8 @@ impl Running {
             (None, Some(signal)) => RunEnd::Signalled { signal },
             (None, None) => RunEnd::Lost { why: "the main process did not go".to_owned() },
         };
+        let in_groups = self.tree.oom_kills();
+        let counted = in_groups.is_some_and(|kills| kills > 0);
         if let Some(reason) = self.reason.take() {
             match came {
                 RunEnd::Exited { code } => {
@@ -259,28 +268,41 @@ impl Running {
                 }
                 _ => {}
             }
+            if counted {
+                self.notes.push("the kernel killed a process of the work for memory before that".to_owned());
+            }
             return match reason {
                 Reason::Limit => RunEnd::LimitReached,
                 Reason::Cancel { by } => RunEnd::Cancelled { by },
                 Reason::Lost { why } => RunEnd::Lost { why },
             };
         }
-        if matches!(came, RunEnd::Exited { code: 0 }) {
-            return came;
+        if counted {
+            if let RunEnd::Exited { code } = came {
+                self.notes.push(format!("the main process exited with {code} after that"));
+            }
+            return RunEnd::OutOfMemory { certain: true };
         }
-        let killed_for_memory = match (self.oom_kills, tree::oom_kills()) {
+        self.guess(came, in_groups.is_some())
+    }
+
+    /// What an end may have been that was not seen as a kill for memory in the work's own groups.
+    fn guess(&mut self, came: RunEnd, counted: bool) -> RunEnd {
+        let elsewhere = match (self.oom_kills, tree::oom_kills()) {
             (Some(before), Some(after)) => after > before,
             _ => false,
         };
+        if !elsewhere || matches!(came, RunEnd::Exited { code: 0 }) {
+            return came;
+        }
         // A shell passes on the kill of its child as 137.
-        let killed = signal == Some(Signal::KILL.as_raw()) || code == Some(128 + Signal::KILL.as_raw());
-        if killed && killed_for_memory {
+        let kill = Signal::KILL.as_raw();
+        let killed =
+            came == RunEnd::Signalled { signal: kill } || came == RunEnd::Exited { code: 128 + kill };
+        if killed && !counted {
             return RunEnd::OutOfMemory { certain: false };
         }
-        if killed_for_memory {
-            self.notes
-                .push("the kernel killed a process of this machine for memory during the run".to_owned());
-        }
+        self.notes.push("the kernel killed a process of this machine for memory during the run".to_owned());
         came
     }
 

@@ -3,6 +3,7 @@
 //! It is never written to disk: it carries the job's environment. Fields that a later version adds are ignored by an
 //! earlier one; fields that an earlier version does not send have defaults.
 
+use crate::cgroup::Limits;
 use crate::model::{
     AttemptNo, Bytes, Collect, GpuIds, JobId, LeaseId, Run, Setup, Span, Stop, TaskIx, Token, Uuid,
 };
@@ -50,6 +51,9 @@ pub struct LaunchSpec {
     pub stop: Stop,
     /// Devices.
     pub devices: Devices,
+    /// What its groups hold it to.
+    #[serde(default)]
+    pub limits: Limits,
     /// What to collect once the run has ended; `partial` and `newer_than_ns` are filled in then.
     pub collect: Collect,
     /// The program that collects and its arguments; the path of the manifest is added as the last one.

@@ -1,23 +1,19 @@
 //! The start of an attempt: its directories, its environment, its main process.
 
+use super::child::{Begun, Work};
 use super::log::Log;
 use super::process::{self, ProcessId};
+use super::seat::Seated;
 use super::spec::{DataLink, LaunchSpec, WorkDir};
 use super::{blank, devices, environment, script};
 use crate::clock;
-use crate::model::{Now, Run};
-use rustix::process::{Resource, Rlimit};
+use crate::model::{Enforcement, Now, Run};
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// How likely the kernel takes a process of the work first when memory runs out, of 1000.
-const OOM_SCORE: &[u8] = b"500";
 
 /// An attempt that runs.
 #[derive(Debug)]
@@ -30,6 +26,8 @@ pub(super) struct Started {
     pub(super) pipe: OwnedFd,
     /// Where it goes.
     pub(super) log: Log,
+    /// What the work is held to.
+    pub(super) enforcement: Enforcement,
     /// For the receipt.
     pub(super) notes: Vec<String>,
 }
@@ -43,10 +41,9 @@ pub(super) enum Refusal {
     Pool(String),
 }
 
-/// Starts the main process of an attempt.
-pub(super) fn start(spec: &LaunchSpec) -> Result<Started, Refusal> {
+/// Has the child that waits become the main process of an attempt.
+pub(super) fn start(spec: &LaunchSpec, seated: Seated) -> Result<Started, Refusal> {
     let mut notes = Vec::new();
-    let work = spec.work.path();
     let scratch = Scratch::of(spec);
     make_dirs(spec, &scratch)?;
     link_data(spec, &scratch.data, &mut notes)?;
@@ -56,22 +53,33 @@ pub(super) fn start(spec: &LaunchSpec) -> Result<Started, Refusal> {
     let now = clock::now();
     let mut variables = environment::merge(&spec.environment).map_err(Refusal::Work)?;
     variables.extend(own_variables(spec, &scratch, visible, now));
-    let (mut command, what) = command(spec, &scratch)?;
-    let (read, write) = pipe().map_err(|error| Refusal::Pool(format!("the log's pipe: {error}")))?;
-    let second = write.try_clone().map_err(|error| Refusal::Pool(format!("the log's pipe: {error}")))?;
-    command
-        .env_clear()
-        .envs(&variables)
-        .current_dir(work)
-        .stdin(Stdio::null())
-        .stdout(Stdio::from(write))
-        .stderr(Stdio::from(second));
-    own_session(&mut command);
+    let (work, what) = work(spec, &scratch, variables)?;
+    let child = seated
+        .child
+        .map_err(|error| Refusal::Pool(format!("a process for the work could not be started: {error}")))?;
     let at = clock::now();
-    let child = command.spawn().map_err(|error| not_started(&what, work, &error))?;
-    let pid = child.id() as i32;
+    let Begun { pid, pipe, entered } =
+        child.start(&work).map_err(|error| not_started(&what, &work.directory, &error))?;
     let main = process::look(pid).map_or(ProcessId { pid, starttime: 0 }, |seen| seen.id);
-    Ok(Started { main, at, pipe: read, log, notes })
+    let mut enforcement = seated.enforcement;
+    if !entered {
+        let why = "the work could not be moved into all of its cgroups";
+        let before = enforcement.why.take().map(|before| format!("; {before}")).unwrap_or_default();
+        enforcement = Enforcement::advisory(format!("{why}{before}"));
+    }
+    notes.extend(not_enforced(spec, &enforcement));
+    Ok(Started { main, at, pipe, log, enforcement, notes })
+}
+
+/// What was asked for and is not enforced, for the receipt.
+fn not_enforced(spec: &LaunchSpec, enforcement: &Enforcement) -> Vec<String> {
+    let why = enforcement.why.as_deref().unwrap_or("no cgroup has it");
+    let asked = [
+        ("memory", spec.limits.memory.is_some(), enforcement.memory),
+        ("cpus", spec.limits.cpus.is_some(), enforcement.cpus),
+    ];
+    let missed = asked.into_iter().filter(|(_, asked, enforced)| *asked && !enforced);
+    missed.map(|(what, ..)| format!("request.{what} is advisory here, not enforced: {why}")).collect()
 }
 
 /// The attempt's private directories below the run directory.
@@ -118,8 +126,15 @@ fn make_dir(path: &Path) -> Result<(), Refusal> {
 /// Data under its own name, in `$OVERNIGHT_DATA` and in the work directory; what is already there stays.
 fn link_data(spec: &LaunchSpec, data: &Path, notes: &mut Vec<String>) -> Result<(), Refusal> {
     for DataLink { target, name } in &spec.data {
-        if !target.exists() {
-            return Err(Refusal::Work(format!("data `{name}` is not there: {}", target.display())));
+        match std::fs::metadata(target) {
+            Ok(meta) if meta.is_file() || meta.is_dir() => {}
+            Ok(_) => {
+                let shown = target.display();
+                return Err(Refusal::Work(format!(
+                    "data `{name}` is neither a file nor a directory: {shown}"
+                )));
+            }
+            Err(_) => return Err(Refusal::Work(format!("data `{name}` is not there: {}", target.display()))),
         }
         let linked = std::os::unix::fs::symlink(target, data.join(name));
         linked.map_err(|error| Refusal::Pool(format!("data `{name}`: {error}")))?;
@@ -175,38 +190,41 @@ fn own_variables(
     all
 }
 
-/// The command, and its name for people.
-fn command(spec: &LaunchSpec, scratch: &Scratch) -> Result<(Command, String), Refusal> {
+/// What the child is to become, and its name for people.
+fn work(
+    spec: &LaunchSpec,
+    scratch: &Scratch,
+    environment: BTreeMap<String, String>,
+) -> Result<(Work, String), Refusal> {
     let write = |text: String| {
         std::fs::write(&scratch.script, text)
             .map_err(|error| Refusal::Pool(format!("the script {}: {error}", scratch.script.display())))
     };
     let bash = || {
-        let mut command = Command::new("bash");
-        command.args(["-eo", "pipefail"]).arg(&scratch.script);
-        command
+        let script = scratch.script.to_string_lossy().into_owned();
+        vec!["bash".to_owned(), "-eo".to_owned(), "pipefail".to_owned(), script]
     };
-    match &spec.run {
+    let (mut argv, what) = match &spec.run {
         Run::Shell(text) => {
             write(script::script(&spec.setup, text))?;
-            Ok((bash(), "bash".to_owned()))
+            (bash(), "bash".to_owned())
         }
         Run::Argv(argv) => {
-            let (program, arguments) = argv
-                .split_first()
-                .ok_or_else(|| Refusal::Work("run is an empty list: no program to start".to_owned()))?;
-            let mut command = if spec.setup.is_empty() {
-                Command::new(program)
+            let Some(program) = argv.first() else {
+                return Err(Refusal::Work("run is an empty list: no program to start".to_owned()));
+            };
+            let before = if spec.setup.is_empty() {
+                Vec::new()
             } else {
                 write(script::exec_script(&spec.setup))?;
-                let mut command = bash();
-                command.arg(program);
-                command
+                bash()
             };
-            command.args(arguments);
-            Ok((command, program.clone()))
+            (before.into_iter().chain(argv.iter().cloned()).collect(), program.clone())
         }
-    }
+    };
+    let program = argv.remove(0);
+    let directory = spec.work.path().clone();
+    Ok((Work { program, arguments: argv, environment, directory }, what))
 }
 
 fn not_started(what: &str, work: &Path, error: &io::Error) -> Refusal {
@@ -230,38 +248,4 @@ fn not_started(what: &str, work: &Path, error: &io::Error) -> Refusal {
         }
     };
     Refusal::Work(words)
-}
-
-/// The read end does not block the supervisor; the write end blocks the work, as a pipe should.
-fn pipe() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    rustix::io::ioctl_fionbio(&read, true)?;
-    Ok((read, write))
-}
-
-#[expect(
-    unsafe_code,
-    reason = "a session of its own and clean signals can only be had between fork and exec"
-)]
-fn own_session(command: &mut Command) {
-    let before_exec = || {
-        rustix::process::setsid()?;
-        for signal in 1..=64 {
-            // SAFETY: sets a disposition to the default; the numbers that may not be set are refused by the kernel.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
-        }
-        let _ = rustix::process::setrlimit(
-            Resource::Core,
-            Rlimit { current: Some(0), maximum: rustix::process::getrlimit(Resource::Core).maximum },
-        );
-        let files = rustix::process::getrlimit(Resource::Nofile).maximum;
-        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files });
-        let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
-        if let Ok(file) = rustix::fs::open(c"/proc/self/oom_score_adj", flags, rustix::fs::Mode::empty()) {
-            let _ = rustix::io::write(&file, OOM_SCORE);
-        }
-        Ok(())
-    };
-    // SAFETY: the closure makes system calls only; it allocates nothing and takes no locks.
-    unsafe { command.pre_exec(before_exec) };
 }

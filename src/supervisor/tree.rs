@@ -5,7 +5,9 @@
 //! `/proc` is only needed to reach those that are.
 
 use super::process::{self, ProcessId, Seen};
+use crate::cgroup::Groups;
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
+use std::collections::HashSet;
 use std::io::Read;
 
 /// What forks faster than that is left to the kill.
@@ -35,52 +37,100 @@ pub(super) fn reap() -> Result<Option<Reaped>, NoChildren> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoChildren;
 
-/// All processes of the lease but the supervisor: its descendants, and whoever carries the token.
-pub(super) fn members(token: &str) -> Vec<Seen> {
-    let own = std::process::id() as i32;
-    let all = process::all();
-    let mut members = process::below(&[own], &all);
-    for seen in &all {
-        let known = seen.id.pid == own || members.iter().any(|member| member.id == seen.id);
-        if !known && process::has_token(seen.id.pid, token) {
-            members.push(*seen);
-        }
+/// How the processes of an attempt are known: they descend from the supervisor, are in the attempt's groups, or carry
+/// the token.
+#[derive(Debug, Clone)]
+pub(super) struct Tree {
+    token: String,
+    groups: Groups,
+}
+
+impl Tree {
+    pub(super) const fn new(token: String, groups: Groups) -> Self {
+        Self { token, groups }
     }
-    members
+
+    /// All processes of the attempt.
+    pub(super) fn members(&self) -> Vec<Seen> {
+        let own = std::process::id() as i32;
+        let all = process::all();
+        let mut members = process::below(&[own], &all);
+        self.add_marked(&all, &mut members);
+        members
+    }
+
+    /// Those that are more than an entry waiting to be reaped, by the groups and the token only: a collector also
+    /// descends from the supervisor.
+    pub(super) fn marked(&self) -> Vec<ProcessId> {
+        let mut marked = Vec::new();
+        self.add_marked(&process::all(), &mut marked);
+        alive(&marked).collect()
+    }
+
+    fn add_marked(&self, all: &[Seen], members: &mut Vec<Seen>) {
+        let own = std::process::id() as i32;
+        let known: HashSet<ProcessId> = members.iter().map(|member| member.id).collect();
+        let grouped = self.groups.processes();
+        // Looked at again: the number may have become another process's since the list was made.
+        let in_group = |pid: i32| grouped.binary_search(&pid).is_ok() && self.groups.holds(pid);
+        members.extend(all.iter().filter(|seen| {
+            let pid = seen.id.pid;
+            pid != own && !known.contains(&seen.id) && (in_group(pid) || process::has_token(pid, &self.token))
+        }));
+    }
+
+    /// Sends a signal to every process of the attempt, once to each. How many it reached.
+    ///
+    /// Who was forked while the others were being signalled is found by looking again.
+    pub(super) fn signal_all(&self, signal: Signal) -> usize {
+        let mut seen = Vec::new();
+        let mut reached = 0;
+        for _ in 0..SIGNAL_ROUNDS {
+            let new: Vec<ProcessId> = alive(&self.members()).filter(|id| !seen.contains(id)).collect();
+            if new.is_empty() {
+                break;
+            }
+            reached += new.iter().filter(|id| process::signal(**id, signal)).count();
+            seen.extend(new);
+        }
+        reached
+    }
+
+    /// Ends all of them: by the groups at once, and one by one whoever has left these.
+    pub(super) fn kill(&self) {
+        self.groups.kill();
+        self.signal_all(Signal::KILL);
+    }
+
+    /// Whether nobody is left who is not waiting to be reaped.
+    pub(super) fn is_empty(&self) -> bool {
+        alive(&self.members()).next().is_none()
+    }
+
+    /// Whether the kernel says that nobody is in the groups.
+    pub(super) fn groups_are_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// How many of them the kernel has killed for memory, where it counts that.
+    pub(super) fn oom_kills(&self) -> Option<u64> {
+        self.groups.oom_kills()
+    }
+
+    /// Those that a kill did not end.
+    pub(super) fn left(&self) -> Vec<ProcessId> {
+        alive(&self.members()).collect()
+    }
 }
 
 /// Those of `members` that are more than an entry waiting to be reaped.
-pub(super) fn alive(members: &[Seen]) -> impl Iterator<Item = ProcessId> + '_ {
+fn alive(members: &[Seen]) -> impl Iterator<Item = ProcessId> + '_ {
     members.iter().filter(|seen| seen.state != b'Z').map(|seen| seen.id)
-}
-
-/// Sends a signal to every process of the lease, once to each. How many it reached.
-///
-/// Who was forked while the others were being signalled is found by looking again.
-pub(super) fn signal_all(token: &str, signal: Signal) -> usize {
-    let mut seen = Vec::new();
-    let mut reached = 0;
-    for _ in 0..SIGNAL_ROUNDS {
-        let new: Vec<ProcessId> = alive(&members(token)).filter(|id| !seen.contains(id)).collect();
-        if new.is_empty() {
-            break;
-        }
-        reached += new.iter().filter(|id| process::signal(**id, signal)).count();
-        seen.extend(new);
-    }
-    reached
 }
 
 /// Resident memory of the whole tree.
 pub(super) fn resident() -> u64 {
     process::descendants(std::process::id() as i32).into_iter().map(process::resident).sum()
-}
-
-/// Those that a kill did not end, for people.
-pub(super) fn culprits(token: &str) -> String {
-    let left: Vec<String> =
-        alive(&members(token)).take(5).map(|id| format!("{} ({})", id.pid, process::name(id.pid))).collect();
-    if left.is_empty() { "a process that could not be named".to_owned() } else { left.join(", ") }
 }
 
 /// How often the kernel has killed for memory since it started; `None` where it does not say.

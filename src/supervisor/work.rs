@@ -4,11 +4,15 @@ use super::collection::{CollectOrder, Collection, Place, order_path};
 use super::control::Control;
 use super::devices::{self, DeviceLock};
 use super::message::{News, Order, Stopping};
+use super::outlived::Outlived;
+use super::process;
 use super::record::{Ended, Heartbeat, Intent, Journal, Record, VERSION};
 use super::run::Running;
+use super::seat::{Seat, Seated};
 use super::spec::LaunchSpec;
 use super::start::{self, Refusal};
-use super::{process, tree};
+use super::tree::{self, Tree};
+use crate::cgroup::Groups;
 use crate::clock;
 use crate::model::{AttemptNo, EndedBy, LeaseId, RunEnd, Span, TaskIx, Token};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -32,8 +36,11 @@ pub(super) struct Supervisor {
     control: Control,
     /// Readable when a child has ended.
     children: UnixStream,
+    seat: Seat,
     locks: Vec<DeviceLock>,
     attempt: Option<Attempt>,
+    /// Of an attempt whose run has ended.
+    outlived: Option<Outlived>,
     next: Vec<LaunchSpec>,
     attempts: u32,
     dismissed: bool,
@@ -61,15 +68,23 @@ enum Phase {
 
 impl Supervisor {
     /// With a journal whose first record is the intent to run `spec`.
-    pub(super) fn new(spec: &LaunchSpec, journal: Journal, control: Control, children: UnixStream) -> Self {
+    pub(super) fn new(
+        spec: &LaunchSpec,
+        journal: Journal,
+        control: Control,
+        children: UnixStream,
+        seat: Seat,
+    ) -> Self {
         Self {
             lease: spec.lease,
             token: spec.token.clone(),
             journal,
             control,
             children,
+            seat,
             locks: Vec::new(),
             attempt: None,
+            outlived: None,
             next: Vec::new(),
             attempts: 0,
             dismissed: false,
@@ -93,7 +108,7 @@ impl Supervisor {
     }
 
     /// Runs one attempt whose intent is in the journal.
-    pub(super) fn begin(&mut self, spec: &LaunchSpec) {
+    pub(super) fn begin(&mut self, spec: &LaunchSpec, seated: Seated) {
         self.attempts += 1;
         let place = Place::of(spec);
         let mut attempt = Attempt {
@@ -103,19 +118,20 @@ impl Supervisor {
             place,
             phase: Phase::Home,
         };
-        match start::start(spec) {
+        let tree = Tree::new(self.token.0.clone(), seated.groups.clone());
+        match start::start(spec, seated) {
             Ok(started) => {
-                let (main, at) = (started.main, started.at);
-                attempt.phase =
-                    Phase::Running(Box::new(Running::new(started, &self.token.0, spec.stop, spec.limit)));
+                let (main, at, enforcement) = (started.main, started.at, Some(started.enforcement.clone()));
+                attempt.phase = Phase::Running(Box::new(Running::new(started, tree, spec.stop, spec.limit)));
                 let (task, number) = (attempt.task, attempt.number);
                 self.attempt = Some(attempt);
-                self.record(Record::Started { task, attempt: number, main, at }, false);
+                self.record(Record::Started { task, attempt: number, main, enforcement, at }, false);
                 self.keep_order();
             }
             Err(Refusal::Work(why)) => self.never_started(attempt, RunEnd::NotStarted { why }),
             Err(Refusal::Pool(why)) => self.never_started(attempt, RunEnd::Lost { why }),
         }
+        self.seat.move_out();
     }
 
     /// Until the lease is over.
@@ -137,6 +153,12 @@ impl Supervisor {
             }
             self.turn();
         }
+        self.leave();
+    }
+
+    /// Nothing is left to do.
+    pub(super) fn leave(mut self) {
+        self.seat.clear();
     }
 
     /// Says hello and all that is known to the scheduler that started it.
@@ -148,7 +170,8 @@ impl Supervisor {
 
     fn is_over(&self) -> bool {
         let home = matches!(&self.attempt, None | Some(Attempt { phase: Phase::Home, .. }));
-        home && self.next.is_empty() && (self.dismissed || !self.control.is_connected())
+        let quiet = home && self.next.is_empty() && self.outlived.is_none();
+        quiet && (self.dismissed || !self.control.is_connected())
     }
 
     fn wait(&self) -> Ready {
@@ -161,7 +184,9 @@ impl Supervisor {
             Some(Attempt { phase: Phase::Collecting(collection), .. }) => collection.wake_at(),
             Some(Attempt { phase: Phase::Home, .. }) | None => None,
         };
-        let wake_at = [phase_at, self.trim_at].into_iter().flatten().fold(self.beat_at, Span::min);
+        let outlived_at = self.outlived.as_ref().map(Outlived::wake_at);
+        let wake_at =
+            [phase_at, outlived_at, self.trim_at].into_iter().flatten().fold(self.beat_at, Span::min);
         // A millisecond more than the clock shows: it shows whole ones, and waking early would spin.
         let left = wake_at.0.saturating_sub(clock::monotonic().0) + u64::from(wake_at > clock::monotonic());
         let timeout = Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as i64 };
@@ -193,6 +218,9 @@ impl Supervisor {
                     }
                 }
                 Some(Phase::Home) | None => {}
+            }
+            if let Some(outlived) = &mut self.outlived {
+                outlived.look_now(now);
             }
         }
     }
@@ -250,8 +278,13 @@ impl Supervisor {
         if let Some(by) = over {
             self.end(by);
         }
+        if let Some(gone) = self.outlived.take_if(|outlived| outlived.are_gone(now)) {
+            let Outlived { task, attempt, .. } = gone;
+            self.record(Record::Gone { task, attempt, at: clock::now() }, true);
+        }
         let home = matches!(&self.attempt, None | Some(Attempt { phase: Phase::Home, .. }));
-        if home && !self.next.is_empty() {
+        // One attempt of a task at a time: the next one waits until the last one's processes are gone.
+        if home && self.outlived.is_none() && !self.next.is_empty() {
             let spec = self.next.remove(0);
             self.begin_next(&spec);
             self.trim_soon();
@@ -293,7 +326,14 @@ impl Supervisor {
         let Phase::Running(mut running) = std::mem::replace(&mut attempt.phase, Phase::Home) else { return };
         // The kernel's figure is over all children ever: it is this attempt's for the first one only.
         let largest = (self.attempts == 1).then(tree::largest_child).flatten();
-        let ended = running.ended(by, (attempt.task, attempt.number), largest);
+        let id = (attempt.task, attempt.number);
+        let ended = running.ended(by, id, largest);
+        if let Some((tree, ids)) = running.take_outlived() {
+            let outlived = Outlived::new(id, tree, ids, clock::monotonic());
+            let (who, at) = (outlived.names(), ended.at);
+            self.outlived = Some(outlived);
+            self.record(Record::Outlived { task: id.0, attempt: id.1, who, at }, false);
+        }
         attempt.order.complete(running.started(), &ended.end);
         self.record(Record::Ended(ended), true);
         running.finish_log();
@@ -332,14 +372,17 @@ impl Supervisor {
     }
 
     fn begin_next(&mut self, spec: &LaunchSpec) {
-        let intent = Record::Intent(intent(spec));
+        let intent = Record::Intent(intent(spec, self.seat.groups(spec)));
         let made = self
             .journal
             .reserve()
             .and_then(|()| self.journal.append(intent))
             .and_then(|()| self.journal.sync());
         match made {
-            Ok(()) => self.begin(spec),
+            Ok(()) => {
+                let seated = self.seat.take(spec);
+                self.begin(spec, seated);
+            }
             Err(error) => {
                 let place = Place::of(spec);
                 self.record(
@@ -391,7 +434,7 @@ struct Ready {
 }
 
 /// Who is about to run what, now.
-pub(super) fn intent(spec: &LaunchSpec) -> Intent {
+pub(super) fn intent(spec: &LaunchSpec, groups: Groups) -> Intent {
     Intent {
         lease: spec.lease,
         token: spec.token.clone(),
@@ -399,6 +442,7 @@ pub(super) fn intent(spec: &LaunchSpec) -> Intent {
         task: spec.task,
         attempt: spec.attempt,
         supervisor: process::own(),
+        groups,
         at: clock::now(),
     }
 }

@@ -4,7 +4,7 @@
 
 use super::text::{cut, width};
 use super::theme::{Role, Theme};
-use crate::model::clean_line;
+use crate::model::{clean_line, is_unsafe};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -242,14 +242,18 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// The last step: under ASCII nothing above 127 is left, wherever it came from.
+    /// The last step: no cell acts on the terminal, and under ASCII nothing above 127 is left, wherever it came from.
     pub(super) fn finish(self) -> Option<(u16, u16, bool)> {
-        if self.glyphs == Glyphs::Ascii {
-            for cell in &mut self.buf.content {
-                if !cell.symbol().is_ascii() {
-                    let columns = width(cell.symbol());
-                    cell.set_symbol(if columns == 0 { " " } else { "?" });
-                }
+        for cell in &mut self.buf.content {
+            if matches!(cell.symbol().as_bytes(), [b' '..=b'~']) {
+                continue;
+            }
+            if cell.symbol().chars().any(is_unsafe) {
+                cell.set_symbol("\u{FFFD}");
+            }
+            if self.glyphs == Glyphs::Ascii && !cell.symbol().is_ascii() {
+                let columns = width(cell.symbol());
+                cell.set_symbol(if columns == 0 { " " } else { "?" });
             }
         }
         self.cursor

@@ -5,7 +5,7 @@ use super::text::{clock, duration, hours, moment, state};
 use super::theme::Role;
 use super::ui::{Opened, Tab};
 use super::{View, life, log, rows};
-use crate::model::{Bytes, Verdict};
+use crate::model::{Bytes, Verdict, clean_line};
 use crate::protocol::{AttemptRow, JobDetail, JobRow};
 use ratatui::layout::Rect;
 
@@ -106,6 +106,9 @@ fn events(v: &View<'_>, detail: &JobDetail) -> Vec<(String, Role)> {
     }
     for attempt in &detail.attempts {
         out.push((attempt_line(v, attempt), Role::Text));
+        if let Some(enforcement) = &attempt.enforcement {
+            out.push((format!("  limits: {}", clean_line(&enforcement.to_string())), Role::Text));
+        }
         if let Some(outcome) = &attempt.outcome {
             out.push((
                 format!("  ended: {outcome}"),

@@ -5,9 +5,9 @@
 
 use super::feed::FeedEvent;
 use super::logtext::tidy;
+use crate::beneath;
 use crate::clock;
 use notify::{EventKind, RecursiveMode, Watcher as _};
-use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -84,8 +84,9 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// Reads one window.
 pub fn read_window(path: &Path, from: LogFrom) -> io::Result<LogWindow> {
-    let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
+    // A pipe that the work has put in its place would be waited for without an end.
+    let (mut file, stat) = beneath::named_file(path)?;
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
     let (begin, end) = match from {
         LogFrom::Tail => (size.saturating_sub(REACH), size),
         LogFrom::Around(at) => {

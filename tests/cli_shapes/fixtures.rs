@@ -2,9 +2,9 @@
 
 use jiff::tz::TimeZone;
 use overnight::model::{
-    AttemptNo, BootId, Bytes, Cursor, DeviceState, EndedBy, Generation, GpuProcess, JobId, LeaseId, Limit,
-    Now, Outcome, OutputKind, Priority, ProcessKind, Quarantine, ReturnedFile, Revision, Span, TaskIx, Token,
-    Uuid, Verdict, WorkKind,
+    AttemptNo, BootId, Bytes, Cursor, DeviceState, EndedBy, EnforcedBy, Enforcement, Generation, GpuProcess,
+    JobId, LeaseId, Limit, Now, Outcome, OutputKind, Priority, ProcessKind, Quarantine, ReturnedFile,
+    Revision, Span, TaskIx, Token, Uuid, Verdict, WorkKind,
 };
 use overnight::protocol::{
     AttemptRow, GpuRow, JobDetail, JobRow, MeterBy, MeterRow, MeterTable, OpenLease, StepRow, TaskCounts,
@@ -121,6 +121,13 @@ pub(crate) fn detail(id: u64, state: Cursor) -> JobDetail {
             devices: vec![uuid(0), uuid(1)],
             granted: Some(ago(121_500)),
             started: Some(ago(121_250)),
+            enforcement: Some(Enforcement {
+                by: EnforcedBy::CgroupV2,
+                memory: true,
+                cpus: false,
+                processes: true,
+                why: None,
+            }),
             ended: done.then(|| ago(1_500)),
             returned: done.then(|| ago(1_400)),
             held: Some(Span(120_000)),

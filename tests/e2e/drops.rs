@@ -1,5 +1,6 @@
 //! Every way in which people write into the inbox: one drop is one job, and nothing half-written is taken.
 
+use super::support::auditor::Auditor;
 use super::support::pty::Pty;
 use super::support::sandbox::{Sandbox, eventually};
 use super::{nothing_is_left_behind, one_gpu};
@@ -52,6 +53,7 @@ fn is_installed(program: &str) -> bool {
 #[test]
 fn copied_moved_and_synchronised_files_are_taken_once() {
     let sandbox = Sandbox::serving("simulated:4");
+    let audit = Auditor::watch(&sandbox);
     let mut names = vec!["copied", "moved", "linked-over"];
     for (name, program, args) in
         [("copied", "cp", &["-p"][..]), ("moved", "mv", &["-f"]), ("synced", "rsync", &["-a"])]
@@ -68,6 +70,7 @@ fn copied_moved_and_synchronised_files_are_taken_once() {
     }
     sandbox.drop_file("linked-over.yaml", &signing(&sandbox, "linked-over"));
     each_ran_once(&sandbox, &names);
+    audit.finish();
 }
 
 #[test]
@@ -88,6 +91,7 @@ fn a_slowly_written_file_is_taken_whole_and_only_when_it_is_closed() {
 #[test]
 fn a_second_file_of_the_same_name_is_a_second_job() {
     let sandbox = Sandbox::serving("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     for round in 0..20 {
         // At any moment of the first one's way out of the inbox.
         sandbox.drop_file("twice.yaml", &signing(&sandbox, &format!("round-{round:02}")));
@@ -105,6 +109,7 @@ fn a_second_file_of_the_same_name_is_a_second_job() {
     assert_eq!(ran.len(), all.len(), "a drop ran twice: {ran:?}");
     assert_eq!(ran.last().map(String::as_str), Some("round-19"));
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }
 
 #[test]
@@ -149,6 +154,7 @@ fn a_file_saved_by_nano_is_taken_once() {
 #[test]
 fn an_inbox_that_was_removed_and_made_again_is_watched_again() {
     let sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
     sandbox.drop_file("before.yaml", &signing(&sandbox, "before"));
     assert_eq!(sandbox.wait_for_end("before"), "succeeded");
     fs::remove_dir_all(sandbox.inbox()).unwrap();
@@ -159,6 +165,7 @@ fn an_inbox_that_was_removed_and_made_again_is_watched_again() {
     });
     sandbox.drop_file("after.yaml", &signing(&sandbox, "after"));
     each_ran_once(&sandbox, &["before", "after"]);
+    audit.finish();
 }
 
 #[test]

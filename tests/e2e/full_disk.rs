@@ -2,6 +2,7 @@
 
 use super::small_disk::SmallDisk;
 use super::{nothing_is_left_behind, one_gpu, wait_for_gate};
+use crate::support::auditor::Auditor;
 use crate::support::sandbox::{Sandbox, eventually};
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,6 +15,7 @@ fn a_full_state_disk_stops_admission_and_nothing_else_and_all_goes_on_by_itself(
     fs::create_dir_all(sandbox.root()).unwrap();
     symlink(&disk.0, sandbox.root().join(".state")).unwrap();
     sandbox.serve();
+    let audit = Auditor::watch(&sandbox);
     let gate = wait_for_gate(&sandbox.gate("go"));
     sandbox.drop_file("before.yaml", &one_gpu(&gate, ""));
     sandbox.wait_for_state("before", "running");
@@ -44,4 +46,5 @@ fn a_full_state_disk_stops_admission_and_nothing_else_and_all_goes_on_by_itself(
     assert_eq!(sandbox.wait_for_end("asked"), "succeeded", "what was asked first is done when there is room");
     assert!(sandbox.jobs().iter().all(|job| job["name"] != "refused"), "what was refused is not there");
     nothing_is_left_behind(&sandbox);
+    audit.finish();
 }

@@ -341,7 +341,13 @@ impl Rig {
 
     pub fn started(&mut self, id: JobId) {
         let (lease, attempt) = (self.lease(id), self.attempt(id));
-        self.engine(EngineReport::Started { lease, task: TaskIx(0), attempt, at: self.now });
+        self.engine(EngineReport::Started {
+            lease,
+            task: TaskIx(0),
+            attempt,
+            at: self.now,
+            enforcement: None,
+        });
     }
 
     pub fn ended_report(&self, id: JobId, end: RunEnd, by: EndedBy) -> EngineReport {

@@ -6,7 +6,7 @@ use overnight::model::{
     Token, Unreadable, Verdict,
 };
 use overnight::protocol::{Command, GpuSelect};
-use overnight::sched::{Effect, Input, StopKind};
+use overnight::sched::{Effect, EngineReport, Input, StopKind};
 
 fn state(rig: &Rig, index: u32) -> DeviceState {
     rig.world.pool.get(&uuid(index)).unwrap().state.clone()
@@ -367,31 +367,35 @@ fn a_process_that_survives_its_kill_holds_up_the_next_attempt_until_it_is_gone()
         rig.started(id);
         let how = RunEnd::Lost { why: "x".to_owned() };
         let report = rig.ended_report(id, how.clone(), EndedBy::AfterKill);
-        rig.engine(report);
         let lease = rig.lease(id);
+        rig.engine(EngineReport::Outlived { lease, who: "4711 (dd)".to_owned() });
+        rig.engine(report);
         rig.collected(id);
         rig.released(id);
         assert_eq!(rig.attempt(id).0, 2);
-        // Nothing of it is seen on the device, and still it is not proven gone.
-        let dirty = |reading: &mut GpuReading| {
-            reading.processes = Some(vec![process(9, ProcessKind::Compute, None)]);
-        };
         rig.pass(Span::secs(31));
-        rig.read_with(dirty);
+        rig.read();
         let verdict = rig.world.lease(lease).unwrap().returned.clone().unwrap().verdict;
-        assert!(matches!(verdict, Verdict::Quarantined { .. }));
+        assert_eq!(verdict, Verdict::Quarantined { detail: "4711 (dd) did not answer the kill".to_owned() });
+        // Nothing of it is seen on the device, and still it is not proven gone.
+        rig.read();
         assert_eq!(rig.why(id), "its last attempt is not proven gone");
-        if gpus == 0 {
-            let mut proof = report_of(lease, how);
-            if let overnight::sched::EngineReport::Ended { at, .. } = &mut proof {
-                *at = rig.now;
-            }
-            rig.engine(proof);
-        } else {
-            rig.read();
+        if gpus == 1 {
+            assert!(matches!(state(&rig, 0), DeviceState::Quarantined(_)));
         }
+        // A scheduler that was away hears of it again.
+        rig.restart();
+        rig.step(vec![Input::Devices(rig.gpus.clone())]);
+        rig.read();
+        let unproven: Vec<_> = rig.world.unproven(&rig.now).map(|lease| lease.id).collect();
+        assert_eq!((unproven, rig.state(id)), (vec![lease], Cursor::Queued));
+        rig.engine(if gpus == 0 { report_of(lease, how) } else { EngineReport::Gone { lease } });
+        assert!(rig.last.effects.contains(&Effect::Dismiss { lease }), "its supervisor had to stay");
         rig.read();
         assert_eq!(rig.state(id), Cursor::Renting, "{gpus} GPUs");
+        assert_eq!(rig.world.unproven(&rig.now).count(), 0);
+        rig.restart();
+        assert_eq!(rig.world.unproven(&rig.now).count(), 0, "the proof is durable");
     }
 }
 

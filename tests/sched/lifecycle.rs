@@ -46,7 +46,7 @@ fn repeated_reordered_and_unknown_reports_change_nothing() {
     let lease = rig.lease(id);
     let task = TaskIx(0);
     let now = rig.now;
-    let started = |lease, attempt| EngineReport::Started { lease, task, attempt, at: now };
+    let started = |lease, attempt| EngineReport::Started { lease, task, attempt, at: now, enforcement: None };
     let strangers = vec![
         started(LeaseId(99), AttemptNo(1)),
         started(lease, AttemptNo(7)),

@@ -316,6 +316,9 @@ fn naive(world: &World, now: &Now) -> Vec<JobId> {
         }
         cores -= ask.cores;
         memory -= ask.memory.0;
+        // What starts now comes back too, and a promise may count on it.
+        back.push((length(job).map(|ms| now.boottime_ms + ms), job.id, usable, ask.cores, ask.memory.0));
+        back.sort_by_key(|(at, job, ..)| (at.unwrap_or(u64::MAX), *job));
         starts.push(job.id);
     }
     starts
@@ -440,7 +443,7 @@ impl Noise {
             Self::Cores(cores) => Input::Host(HostReading { cores, memory: Bytes::gib(100) }),
             Self::Started(lease, attempt) => {
                 let (lease, attempt) = (LeaseId(lease), AttemptNo(attempt));
-                Input::Engine(EngineReport::Started { lease, task, attempt, at: now })
+                Input::Engine(EngineReport::Started { lease, task, attempt, at: now, enforcement: None })
             }
             Self::Ended(lease, attempt, end, proven) => Input::Engine(EngineReport::Ended {
                 lease: LeaseId(lease),

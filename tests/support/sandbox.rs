@@ -62,11 +62,11 @@ impl Run {
 pub(crate) struct Sandbox {
     dir: TempDir,
     gpus: String,
+    /// More words for `serve`.
+    serve_with: Vec<String>,
     environment: Vec<(String, PathBuf)>,
     /// What the scheduler is started by: namespaces, for instance.
     wrapper: Vec<String>,
-    /// What `serve` is given besides.
-    also: Vec<String>,
     /// Nothing of it is left to be ended.
     left: bool,
     scheduler: Option<Child>,
@@ -87,12 +87,18 @@ impl Sandbox {
         Self {
             dir,
             gpus: gpus.to_owned(),
+            serve_with: Vec::new(),
             environment,
             wrapper: Vec::new(),
-            also: Vec::new(),
             left: false,
             scheduler: None,
         }
+    }
+
+    /// Gives `serve` more words from now on.
+    #[allow(dead_code, reason = "some suites do")]
+    pub(crate) fn serve_with(&mut self, words: &[&str]) {
+        self.serve_with = words.iter().map(|word| (*word).to_owned()).collect();
     }
 
     /// One with a scheduler that answers.
@@ -103,6 +109,7 @@ impl Sandbox {
     }
 
     /// An empty one whose root is on a disk that is mounted elsewhere.
+    #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn on(root: &Path, gpus: &str) -> Self {
         let sandbox = Self::new(gpus);
         std::os::unix::fs::symlink(root, sandbox.root()).unwrap();
@@ -110,21 +117,19 @@ impl Sandbox {
     }
 
     /// From now on the scheduler is started by this command; the program and its arguments follow.
+    #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn wrap(&mut self, wrapper: Vec<String>) {
         self.wrapper = wrapper;
     }
 
-    /// From now on `serve` is given these too.
-    pub(crate) fn serve_also(&mut self, arguments: &[&str]) {
-        self.also = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-    }
-
     /// Nothing of it runs, and nothing is to be ended.
+    #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn leave(mut self) {
         self.left = true;
     }
 
     /// From now on all that is started here finds this variable.
+    #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.into()));
     }
@@ -161,19 +166,8 @@ impl Sandbox {
 
     /// The binary over this root, in an environment of its own.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        self.command_by(&[], args)
-    }
-
-    fn command_by(&self, wrapper: &[String], args: &[&str]) -> Command {
-        let program = env!("CARGO_BIN_EXE_overnight");
-        let mut command = match wrapper {
-            [] => Command::new(program),
-            [first, rest @ ..] => {
-                let mut command = Command::new(first);
-                command.args(rest).arg(program);
-                command
-            }
-        };
+        let built = || env!("CARGO_BIN_EXE_overnight").into();
+        let mut command = Command::new(std::env::var_os("OVERNIGHT_TEST_BINARY").unwrap_or_else(built));
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
         command
             .arg("--root")
@@ -218,20 +212,51 @@ impl Sandbox {
     }
 
     /// Starts the scheduler and does not wait for it.
+    #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn spawn_scheduler(&mut self) {
+        let wrapper = self.wrapper.clone();
+        self.spawn_under(&wrapper.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
+    /// Starts the scheduler, under another program if one is named, and does not wait for its answer.
+    pub(crate) fn spawn_under(&mut self, program: &[&str]) {
         let said = File::options().create(true).append(true).open(self.dir().join("scheduler.out")).unwrap();
-        let child = self
-            .command_by(&self.wrapper, &["serve", "--gpus", &self.gpus])
-            .args(&self.also)
-            .env("SCHEDULERS_OWN", "secret")
-            .stdout(said.try_clone().unwrap())
-            .stderr(said)
-            .spawn()
-            .unwrap();
-        self.scheduler = Some(child);
+        let mut words = vec!["serve", "--gpus", &self.gpus];
+        words.extend(self.serve_with.iter().map(String::as_str));
+        let plain = self.command(&words);
+        let mut command = match program {
+            [] => plain,
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(plain.get_program()).args(plain.get_args()).env_clear();
+                command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+                command.current_dir(self.dir()).stdin(Stdio::null());
+                command
+            }
+        };
+        let child =
+            command.env("SCHEDULERS_OWN", "secret").stdout(said.try_clone().unwrap()).stderr(said).spawn();
+        self.scheduler = Some(child.unwrap());
+    }
+
+    /// The scheduler's process, or that of the program it was started under.
+    #[allow(dead_code, reason = "some suites look at it")]
+    pub(crate) fn scheduler_pid(&self) -> u32 {
+        self.scheduler.as_ref().unwrap().id()
+    }
+
+    /// Whether the scheduler has ended by now, and how; it is waited for then.
+    #[allow(dead_code, reason = "some suites end it in ways of their own")]
+    pub(crate) fn scheduler_ended(&mut self) -> Option<std::process::ExitStatus> {
+        let ended = self.scheduler.as_mut()?.try_wait().unwrap();
+        if ended.is_some() {
+            self.scheduler = None;
+        }
+        ended
     }
 
     /// Whether a scheduler listens.
+    #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn answers(&self) -> bool {
         UnixStream::connect(self.root().join(".state/overnight.sock")).is_ok()
     }
@@ -247,11 +272,6 @@ impl Sandbox {
         text
     }
 
-    /// The process of the scheduler.
-    pub(crate) fn scheduler_pid(&self) -> u32 {
-        self.scheduler.as_ref().unwrap().id()
-    }
-
     /// Ends the scheduler as a power failure would: no handler runs.
     pub(crate) fn kill_scheduler(&mut self) {
         let mut child = self.scheduler.take().unwrap();
@@ -260,6 +280,7 @@ impl Sandbox {
     }
 
     /// Waits for the end of a scheduler that was told to stop.
+    #[allow(dead_code, reason = "some suites do")]
     pub(crate) fn wait_for_scheduler(&mut self) {
         self.scheduler.take().unwrap().wait().unwrap();
     }

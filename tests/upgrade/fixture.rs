@@ -133,7 +133,7 @@ fn write_the_fixture() {
     fs::write(config.join("config.toml"), "[limits]\ndrain = \"1s\"\n").unwrap();
     let control = sandbox.dir().join("control.toml");
     fs::write(&control, "").unwrap();
-    sandbox.serve_also(&["--control", control.to_str().unwrap()]);
+    sandbox.serve_with(&["--control", control.to_str().unwrap()]);
     sandbox.serve();
     busy_evening(&sandbox, &control);
     let listed = sandbox.run(&["ls", "--all", "--json"]).ok().stdout;

@@ -5,6 +5,7 @@
 
 use super::settle::{self, Lost};
 use super::{Report, translate};
+use crate::cgroup::Layout;
 use crate::model::{LeaseId, Token};
 use crate::sched::EngineReport;
 use crate::supervisor::message::{self, News};
@@ -39,6 +40,7 @@ pub(super) struct Channels {
     wake: Arc<OwnedFd>,
     known: Arc<Mutex<HashSet<LeaseId>>>,
     quit: Arc<AtomicBool>,
+    layout: Arc<Layout>,
 }
 
 #[derive(Debug)]
@@ -53,15 +55,20 @@ struct Line {
     input: Vec<u8>,
     /// Nothing more is expected of it: its output is home, or it never began.
     home: bool,
+    /// Some of its processes have outlived their kill.
+    outlived: bool,
     open: bool,
 }
 
 impl Channels {
     /// Starts the thread.
-    pub(super) fn open(report: Report) -> io::Result<(Self, std::thread::JoinHandle<()>)> {
+    pub(super) fn open(
+        report: Report,
+        layout: Arc<Layout>,
+    ) -> io::Result<(Self, std::thread::JoinHandle<()>)> {
         let (tell, words) = channel();
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let channels = Self { tell, wake, known: Arc::default(), quit: Arc::default() };
+        let channels = Self { tell, wake, known: Arc::default(), quit: Arc::default(), layout };
         let own = channels.clone();
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
@@ -87,6 +94,11 @@ impl Channels {
     /// Whether the lease has a supervisor that is listened to.
     pub(super) fn has(&self, lease: LeaseId) -> bool {
         self.known().contains(&lease)
+    }
+
+    /// Where groups are made.
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// Whether the engine is closing.
@@ -159,7 +171,8 @@ impl Thread {
         match word {
             Word::Add(channel) => {
                 if channel.stream.set_nonblocking(true).is_ok() {
-                    let line = Line { input: Vec::new(), home: false, open: true, channel: *channel };
+                    let (home, outlived) = (false, false);
+                    let line = Line { input: Vec::new(), home, outlived, open: true, channel: *channel };
                     self.lines.insert(line.channel.lease, line);
                 }
             }
@@ -173,7 +186,7 @@ impl Thread {
 
     /// A channel has ended: either all is said, or its supervisor is gone before its time.
     fn ended(&mut self, lease: LeaseId) {
-        let Some(Line { channel, home, .. }) = self.lines.remove(&lease) else { return };
+        let Some(Line { channel, home, outlived, .. }) = self.lines.remove(&lease) else { return };
         self.channels.known().remove(&lease);
         let Channel { token, run_dir, mut child, .. } = channel;
         let lost = Lost { lease, token, run_dir, witnessed: true };
@@ -182,7 +195,7 @@ impl Thread {
             if let Some(child) = &mut child {
                 let _ = child.wait();
             }
-            if !home {
+            if !home || outlived {
                 settle::settle(vec![lost], &report, &channels);
             }
         };
@@ -225,6 +238,11 @@ impl Line {
         while let Some(message) = message::take::<News>(&mut self.input) {
             match message {
                 Some(News::Record(record)) => {
+                    self.outlived = match &record {
+                        Record::Outlived { .. } => true,
+                        Record::Gone { .. } => false,
+                        _ => self.outlived,
+                    };
                     self.home = match &record {
                         Record::Collected { .. } | Record::NotLaunched { .. } | Record::Void { .. } => true,
                         Record::Intent(_) => false,

@@ -2,6 +2,7 @@
 
 use super::LocalConfig;
 use super::ports;
+use crate::cgroup::Limits;
 use crate::model::{Code, Collect, DataFrom, OutputItem, Run, TaskIx};
 use crate::sched::Launch;
 use crate::supervisor::spec::{DataLink, Device, Devices, Environment, LaunchSpec, WorkDir};
@@ -41,6 +42,7 @@ pub(super) fn compose(
         log: attempt_dir.join("log.txt"),
         log_bound: config.log_bound,
         limit: launch.limit,
+        limits: limits(launch),
         stop: spec.work.stop,
         devices: Devices {
             held: launch
@@ -62,6 +64,7 @@ pub(super) fn compose(
             output_to: spec.output_to.clone(),
             job: launch.job.to_string(),
             partial: true,
+            own: config.paths.own_trees(),
         },
         collector: config
             .collector
@@ -82,6 +85,16 @@ fn work_dir(launch: &Launch, config: &LocalConfig, run_dir: &Path) -> WorkDir {
         (Some(_), Code::Snapshot { .. }) | (None, _) => {
             WorkDir::Fresh(run_dir.join(format!("work-{}-{}", launch.task, launch.attempt)))
         }
+    }
+}
+
+/// What was asked for is enforced; what a job gets by default is only counted.
+fn limits(launch: &Launch) -> Limits {
+    let request = &launch.spec.request;
+    Limits {
+        memory: request.memory.is_some().then_some(launch.memory),
+        cpus: request.cpus.is_some().then_some(launch.cores),
+        share: launch.cores,
     }
 }
 
@@ -133,8 +146,8 @@ fn data(launch: &Launch, config: &LocalConfig) -> Vec<DataLink> {
         .map(|(item, source)| {
             let target = match (&item.from, source) {
                 (DataFrom::Path(path), _) => path.clone(),
-                (DataFrom::Job { path, .. }, Some(folder)) => {
-                    let output = config.paths.jobs().join(folder).join("output");
+                (DataFrom::Job { path, .. }, Some(output)) => {
+                    let output = config.paths.jobs().join(output);
                     if path.is_empty() { output } else { output.join(path) }
                 }
                 // Unresolved: the supervisor says that it is not there.

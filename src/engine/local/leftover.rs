@@ -1,11 +1,13 @@
-//! What is left of the tree of a supervisor that is gone: found by token, session and descent, ended, proven gone.
+//! What is left of the tree of a supervisor that is gone: found by token, group, session and descent, ended, proven gone.
 //!
 //! No bare numbers: a process is only signalled if its start time is the one that was seen together with the reason
 //! why it belongs to the lease. Across boots nobody is looked for.
 
 use super::settle::pause_ms;
+use crate::cgroup::{Groups, Layout};
 use crate::clock;
 use crate::model::{Now, Span, Token};
+use crate::supervisor::collection::COLLECTOR_TOKEN;
 use crate::supervisor::process::{self, ProcessId, Seen};
 use crate::supervisor::record::JournalState;
 use rustix::process::Signal;
@@ -15,11 +17,12 @@ const ROUND_FIRST_MS: u32 = 2;
 const ROUND_LONGEST_MS: u32 = 100;
 
 /// The tree of one lease.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Target {
     token: Token,
     /// The main process leads a session of its own.
     main: Option<ProcessId>,
+    groups: Groups,
     same_boot: bool,
 }
 
@@ -35,21 +38,49 @@ pub(super) enum Left {
 }
 
 impl Target {
-    /// From the journal, if it could be read.
-    pub(super) fn of(token: &Token, state: Option<&JournalState>) -> Self {
-        let boot = state.and_then(JournalState::intent).map(|intent| intent.at.boot);
+    /// From the journal, if it could be read; else by the token alone.
+    pub(super) fn of(token: &Token, state: Option<&JournalState>, layout: &Layout) -> Self {
+        let intent = state.and_then(JournalState::intent);
         Self {
             token: token.clone(),
             main: state.and_then(JournalState::main),
-            same_boot: boot.is_none_or(|boot| boot == clock::boot_id()),
+            groups: intent.map_or_else(
+                || layout.groups_of(&token.0),
+                |intent| intent.groups.clone().of_token(&token.0),
+            ),
+            same_boot: intent.is_none_or(|intent| intent.at.boot == clock::boot_id()),
+        }
+    }
+
+    /// Looks for those that are left and ends them again; whether there is nobody, for certain.
+    pub(super) fn is_gone(&self) -> bool {
+        if !self.same_boot {
+            return true;
+        }
+        let left = Scan::take().members(self);
+        self.kill(&left);
+        left.is_empty() && self.groups.is_empty()
+    }
+
+    /// Takes its groups away.
+    pub(super) fn remove_groups(&self) {
+        self.groups.remove();
+    }
+
+    fn kill(&self, members: &[ProcessId]) {
+        if !members.is_empty() {
+            self.groups.kill();
+        }
+        for id in members {
+            process::signal(*id, Signal::KILL);
         }
     }
 }
 
 /// Ends all trees; `done` hears of each as soon as it is known.
-pub(super) fn end_all(targets: Vec<Target>, mut done: impl FnMut(usize, Left)) {
+pub(super) fn end_all(targets: &[Target], mut done: impl FnMut(usize, Left)) {
     let mut open = Vec::new();
-    for (index, target) in targets.into_iter().enumerate() {
+    for (index, target) in targets.iter().enumerate() {
         if target.same_boot { open.push((index, target, false)) } else { done(index, Left::Nobody) }
     }
     let since = clock::monotonic();
@@ -59,23 +90,16 @@ pub(super) fn end_all(targets: Vec<Target>, mut done: impl FnMut(usize, Left)) {
         let late = clock::monotonic().0 >= since.0 + PATIENCE.0;
         open.retain_mut(|(index, target, found)| {
             let members = scan.members(target);
-            if members.is_empty() {
+            if members.is_empty() && (target.groups.is_empty() || late) {
                 done(*index, if *found { Left::Gone(clock::now()) } else { Left::Nobody });
                 return false;
             }
             *found = true;
             if late {
-                let names: Vec<String> = members
-                    .iter()
-                    .take(5)
-                    .map(|id| format!("{} ({})", id.pid, process::name(id.pid)))
-                    .collect();
-                done(*index, Left::Culprits(clock::now(), names.join(", ")));
+                done(*index, Left::Culprits(clock::now(), process::names(&members)));
                 return false;
             }
-            for id in members {
-                process::signal(id, Signal::KILL);
-            }
+            target.kill(&members);
             true
         });
         if !open.is_empty() {
@@ -85,22 +109,19 @@ pub(super) fn end_all(targets: Vec<Target>, mut done: impl FnMut(usize, Left)) {
     }
 }
 
-/// Whether any process carries the token.
-pub(super) fn lives(token: &Token) -> bool {
-    let target = Target { token: token.clone(), main: None, same_boot: true };
-    !Scan::take().members(&target).is_empty()
+/// Whether any process of the tree is there.
+pub(super) fn lives(target: &Target) -> bool {
+    !Scan::take().members(target).is_empty()
 }
 
-/// Ends a collector whose supervisor is gone: it is in that supervisor's session.
-pub(super) fn end_collector(state: &JournalState) {
-    let Some(intent) = state.intent().filter(|intent| intent.at.boot == clock::boot_id()) else { return };
-    let session = |seen: &Seen| {
-        seen.session == intent.supervisor.pid
-            && seen.id.starttime >= intent.supervisor.starttime
-            && seen.state != b'Z'
+/// Ends a collector whose supervisor is gone.
+pub(super) fn end_collector(token: &Token) {
+    let collects = |seen: &Seen| {
+        seen.state != b'Z'
+            && process::environ(seen.id.pid, COLLECTOR_TOKEN).is_some_and(|found| found == token.0)
     };
     for _ in 0..PATIENCE.as_secs() * 10 {
-        let left: Vec<Seen> = process::all().into_iter().filter(session).collect();
+        let left: Vec<Seen> = process::all().into_iter().filter(collects).collect();
         if left.is_empty() {
             return;
         }
@@ -127,15 +148,18 @@ impl Scan {
     fn members(&self, target: &Target) -> Vec<ProcessId> {
         let own = std::process::id() as i32;
         let carries = |token: &Option<String>| token.as_deref() == Some(target.token.0.as_str());
-        let of_session = |seen: &Seen| {
-            target.main.is_some_and(|main| seen.session == main.pid && seen.id.starttime >= main.starttime)
-        };
+        // While the leader is there nobody else's session has its number; later it may be a stranger's.
+        let leads = target.main.filter(|main| self.all.iter().any(|seen| seen.id == *main));
+        let of_session = |seen: &Seen| leads.is_some_and(|main| seen.session == main.pid);
+        let grouped = target.groups.processes();
+        let in_group = |pid: i32| grouped.binary_search(&pid).is_ok() && target.groups.holds(pid);
         let direct: Vec<Seen> = self
             .all
             .iter()
             .zip(&self.tokens)
-            .filter(|(seen, token)| seen.id.pid != own && (carries(token) || of_session(seen)))
+            .filter(|(seen, token)| carries(token) || of_session(seen) || in_group(seen.id.pid))
             .map(|(seen, _)| *seen)
+            .filter(|seen| seen.id.pid != own)
             .collect();
         let roots: Vec<i32> = direct.iter().map(|seen| seen.id.pid).collect();
         let mut members = direct;

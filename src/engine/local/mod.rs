@@ -14,6 +14,7 @@ mod settle;
 mod translate;
 
 use super::{Engine, EngineError};
+use crate::cgroup::Layout;
 use crate::clock;
 use crate::config::Paths;
 use crate::model::{Bytes, LeaseId, Token};
@@ -57,6 +58,8 @@ pub struct LocalConfig {
     pub executable: OwnedFd,
     /// The program that collects and its arguments; `None` is `overnight collect`.
     pub collector: Option<Vec<String>>,
+    /// Where groups are made.
+    pub cgroups: Layout,
 }
 
 /// The local engine. Dropping it ends no supervisor: a later one finds them by [`survey`](Engine::survey).
@@ -68,7 +71,8 @@ pub struct LocalEngine {
     account: BTreeMap<String, String>,
     uid: u32,
     ports: Ports,
-    park: Park,
+    /// `None` once the engine closes.
+    park: Option<Park>,
 }
 
 impl std::fmt::Debug for LocalEngine {
@@ -82,11 +86,14 @@ impl LocalEngine {
     pub fn new(config: LocalConfig, report: Report) -> Result<Self, EngineError> {
         let run = config.paths.state.join("run");
         make_dir(&run)?;
-        let kept = config.executable.try_clone().map_err(io_error("keep the program open for", &run))?;
-        let park = Park::open(kept, &run).map_err(io_error("start a supervisor for", &run))?;
-        let (channels, thread) = Channels::open(report.clone()).map_err(io_error("watch", &run))?;
+        config.cgroups.sweep();
+        let layout = Arc::new(config.cgroups.clone());
+        let (channels, thread) = Channels::open(report.clone(), layout).map_err(io_error("watch", &run))?;
         let uid = rustix::process::geteuid().as_raw();
         let account = account::variables(uid);
+        let kept = config.executable.try_clone().map_err(io_error("keep the program open for", &run))?;
+        let park = Park::open(kept, &run, &config.cgroups);
+        let park = Some(park.map_err(io_error("start a supervisor for", &run))?);
         let ports = Ports::default();
         Ok(Self { config, report, channels, thread: Some(thread), account, uid, ports, park })
     }
@@ -130,17 +137,18 @@ impl Engine for LocalEngine {
         let port = self.ports.take(lease, self.uid);
         let spec = compose::compose(launch, &self.config, &self.account, port);
         let mut output = message::line(&Order::Launch(Box::new(spec)));
-        let start = |park: &Park| park.take().map_err(io_error("start the supervisor of", &run_dir));
-        let Idle { mut child, mut stream } = start(&self.park)?;
+        let Some(park) = &self.park else { return Err(EngineError::Unknown(lease)) };
+        let start = || park.take().map_err(io_error("start the supervisor of", &run_dir));
+        let Idle { mut child, mut stream } = start()?;
         let mut sent = send_some(&mut stream, &mut output);
         if sent.is_err() {
             // The one that waited is gone: somebody killed it. Nothing of the launch was read.
             let _ = child.wait();
-            Idle { child, stream } = start(&self.park)?;
+            Idle { child, stream } = start()?;
             sent = send_some(&mut stream, &mut output);
         }
         sent.map_err(io_error("launch by the channel of", &run_dir))?;
-        self.park.refill();
+        park.refill();
         let token = launch.token.clone();
         self.channels.add(Channel { lease, token, run_dir, stream, child: Some(child), output });
         self.ports.look_ahead(lease, self.uid);
@@ -177,6 +185,9 @@ impl Drop for LocalEngine {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        // Once the supervisor that waits is gone nobody may be left in our directories.
+        self.park = None;
+        self.config.cgroups.remove();
     }
 }
 

@@ -3,6 +3,7 @@
 //! It waits for its launch on its channel and ends when that is closed. One is enough: leases that are granted in the
 //! same turn start their own.
 
+use crate::cgroup::Layout;
 use crate::supervisor::record;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -24,6 +25,8 @@ pub(super) struct Idle {
 struct Program {
     file: OwnedFd,
     run: PathBuf,
+    /// Where groups are made, as the supervisor is told it.
+    layout: String,
 }
 
 /// Starts supervisors, and keeps one ready.
@@ -37,9 +40,10 @@ pub(super) struct Park {
 
 impl Park {
     /// Starts the thread that starts the one that waits.
-    pub(super) fn open(executable: OwnedFd, run: &Path) -> io::Result<Self> {
+    pub(super) fn open(executable: OwnedFd, run: &Path, layout: &Layout) -> io::Result<Self> {
         record::remove_blanks(run);
-        let executable = Arc::new(Program { file: executable, run: run.to_owned() });
+        let layout = serde_json::to_string(layout)?;
+        let executable = Arc::new(Program { file: executable, run: run.to_owned(), layout });
         let ready = Arc::new(Mutex::new(None));
         let (refill, orders) = mpsc::channel();
         let (its_executable, slot) = (Arc::clone(&executable), Arc::clone(&ready));
@@ -97,6 +101,7 @@ fn start(program: &Program) -> io::Result<Idle> {
         .arg0("overnight")
         .arg("supervise")
         .arg(&program.run)
+        .arg(&program.layout)
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(theirs)))

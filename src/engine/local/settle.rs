@@ -2,7 +2,8 @@
 //! that their journals say is reported. Never on the engine's thread.
 
 use super::channel::{Channel, Channels};
-use super::{Report, connect, leftover, translate};
+use super::leftover::{self, Left, Target};
+use super::{Report, connect, translate};
 use crate::clock;
 use crate::model::{AttemptNo, Collected, LeaseId, RunEnd, TaskIx, Token};
 use crate::sched::EngineReport;
@@ -18,6 +19,8 @@ use std::path::{Path, PathBuf};
 /// A supervisor that lives but is not to be reached is given this many tries of 20 ms.
 const CONNECT_TRIES: u32 = 50;
 const CONNECT_AGAIN_MS: u32 = 20;
+/// Between two looks at what outlived its kill.
+const LOOK_EVERY_MS: u32 = 1000;
 /// A full disk is tried again after this many seconds, one at a time.
 const AGAIN_S: u32 = 5;
 /// A journal that the disk does not give back is read again after this long.
@@ -38,6 +41,7 @@ pub(super) fn settle(lost: Vec<Lost>, report: &Report, channels: &Channels) {
     let mut trees = Vec::new();
     let mut outputs = Vec::new();
     let mut later = Vec::new();
+    let mut outlived = Vec::new();
     for lease in lost {
         match look(&lease, channels) {
             Found::Lives => {}
@@ -48,12 +52,15 @@ pub(super) fn settle(lost: Vec<Lost>, report: &Report, channels: &Channels) {
             Found::Unreadable(why) => trees.push((lease, None, why)),
             Found::Journal(state) => {
                 say_all(&lease, &state, report);
+                if state.is_outlived() {
+                    outlived.push((lease.lease, target(&lease, Some(&state), channels)));
+                }
                 if state.is_home() {
                     continue;
                 }
                 if state.ended().is_some() {
                     // Its collector may still be at it, and two at once would spoil each other's work.
-                    leftover::end_collector(&state);
+                    leftover::end_collector(&lease.token);
                     outputs.push((lease, *state));
                 } else {
                     let why = "its supervisor is gone without having said how the run ended".to_owned();
@@ -62,21 +69,25 @@ pub(super) fn settle(lost: Vec<Lost>, report: &Report, channels: &Channels) {
             }
         }
     }
-    let targets: Vec<leftover::Target> =
-        trees.iter().map(|(lease, state, _)| leftover::Target::of(&lease.token, state.as_ref())).collect();
-    leftover::end_all(targets, |index, left| {
+    let targets: Vec<Target> =
+        trees.iter().map(|(lease, state, _)| target(lease, state.as_ref(), channels)).collect();
+    leftover::end_all(&targets, |index, left| {
         let (lease, state, why) = &trees[index];
         let (at, gone, why) = match left {
-            leftover::Left::Nobody => (lease.witnessed.then(clock::now), true, why.clone()),
-            leftover::Left::Gone(at) => (Some(at), true, why.clone()),
-            leftover::Left::Culprits(at, who) => {
+            Left::Nobody => (lease.witnessed.then(clock::now), true, why.clone()),
+            Left::Gone(at) => (Some(at), true, why.clone()),
+            Left::Culprits(at, who) => {
+                report(EngineReport::Outlived { lease: lease.lease, who: who.clone() });
+                outlived.push((lease.lease, targets[index].clone()));
                 (Some(at), false, format!("{why}; not gone after a kill: {who}"))
             }
         };
+        targets[index].remove_groups();
         let heartbeat = state.as_ref().and_then(JournalState::last_sign);
         let collecting = state.as_ref().is_some_and(|state| state.intent().is_some());
         report(EngineReport::Missing { lease: lease.lease, heartbeat, at, gone, collecting, why });
     });
+    watch(outlived, report, channels);
     outputs.extend(trees.into_iter().filter_map(|(lease, state, _)| Some((lease, state?))));
     for (lease, state) in outputs {
         collect(&lease, &state, report, channels);
@@ -85,6 +96,33 @@ pub(super) fn settle(lost: Vec<Lost>, report: &Report, channels: &Channels) {
         pause_ms(READ_AGAIN_MS);
         settle(later, report, channels);
     }
+}
+
+fn target(lost: &Lost, state: Option<&JournalState>, channels: &Channels) -> Target {
+    Target::of(&lost.token, state, channels.layout())
+}
+
+/// Waits beside until what outlived its kill is gone, and says so.
+fn watch(mut outlived: Vec<(LeaseId, Target)>, report: &Report, channels: &Channels) {
+    if outlived.is_empty() {
+        return;
+    }
+    let (report, channels) = (report.clone(), channels.clone());
+    let look = move || {
+        while !outlived.is_empty() && !channels.is_closing() {
+            outlived.retain(|(lease, target)| {
+                let gone = target.is_gone();
+                if gone {
+                    target.remove_groups();
+                    report(EngineReport::Gone { lease: *lease });
+                }
+                !gone
+            });
+            pause_ms(LOOK_EVERY_MS);
+        }
+    };
+    // Without a thread it is the next survey's.
+    let _ = std::thread::Builder::new().name("engine-watch".to_owned()).spawn(look);
 }
 
 enum Found {
@@ -114,7 +152,9 @@ fn look(lost: &Lost, channels: &Channels) -> Found {
                     Err(error) => return Found::Unreadable(format!("{}: {error}", lost.run_dir.display())),
                 }
             }
-            Err(JournalError::Io { .. }) if leftover::lives(&lost.token) => return Found::Later,
+            Err(JournalError::Io { .. }) if leftover::lives(&target(lost, None, channels)) => {
+                return Found::Later;
+            }
             Err(error) => return Found::Unreadable(error.to_string()),
         }
     }
@@ -180,7 +220,7 @@ fn collect(lost: &Lost, state: &JournalState, report: &Report, channels: &Channe
             let gone = RunEnd::Lost { why: String::new() };
             order.complete(started, state.ended().map_or(&gone, |ended| &ended.end));
             let waits = |why| report(EngineReport::CollectionWaits { lease: lost.lease, why });
-            match run_collector(&order, &lost.run_dir, (task, attempt), (channels, &waits)) {
+            match run_collector(&order, lost, (task, attempt), (channels, &waits)) {
                 Some(result) => result,
                 None => return,
             }
@@ -191,21 +231,24 @@ fn collect(lost: &Lost, state: &JournalState, report: &Report, channels: &Channe
 
 fn read_order(run_dir: &Path, task: TaskIx, attempt: AttemptNo) -> Result<CollectOrder, String> {
     let path = collection::order_path(run_dir, task, attempt);
-    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let own = [run_dir.to_owned()];
+    let bytes = crate::beneath::own_read(&path, &own, collection::MOST_BYTES)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Until it is done; `None` if the engine closes first, and the next one does it.
 fn run_collector(
     order: &CollectOrder,
-    run_dir: &Path,
+    lost: &Lost,
     (task, attempt): (TaskIx, AttemptNo),
     (channels, waits): (&Channels, &dyn Fn(String)),
 ) -> Option<Result<Collected, String>> {
+    let run_dir = &lost.run_dir;
     let words = run_dir.join("collect.err");
     let manifest = collection::manifest_path(run_dir, task, attempt);
     loop {
-        let ended = order.spawn(&manifest, &words).and_then(|mut child| child.wait());
+        let ended = order.spawn(&manifest, &words, &lost.token).and_then(|mut child| child.wait());
         let status = match ended {
             Ok(status) => status,
             Err(error) => return Some(Err(format!("the collector could not be started: {error}"))),

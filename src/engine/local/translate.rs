@@ -9,9 +9,15 @@ use std::path::Path;
 /// The report a record is worth; none for what the scheduler itself caused.
 pub(super) fn report(lease: LeaseId, run_dir: &Path, record: &Record) -> Option<EngineReport> {
     match record {
-        Record::Started { task, attempt, at, .. } => {
-            Some(EngineReport::Started { lease, task: *task, attempt: *attempt, at: *at })
-        }
+        Record::Started { task, attempt, at, enforcement, .. } => Some(EngineReport::Started {
+            lease,
+            task: *task,
+            attempt: *attempt,
+            at: *at,
+            enforcement: enforcement.clone(),
+        }),
+        Record::Outlived { who, .. } => Some(EngineReport::Outlived { lease, who: who.clone() }),
+        Record::Gone { .. } => Some(EngineReport::Gone { lease }),
         Record::Ended(ended) => {
             let Ended { task, attempt, at, end, by, peak_memory, suspended_ms, notes } = ended.clone();
             Some(EngineReport::Ended { lease, task, attempt, at, end, by, peak_memory, suspended_ms, notes })
@@ -47,6 +53,8 @@ pub(super) const fn not_read(lease: LeaseId, why: String) -> EngineReport {
 /// What the collector found.
 pub(super) fn manifest(run_dir: &Path, task: TaskIx, attempt: AttemptNo) -> Result<Collected, String> {
     let path = manifest_path(run_dir, task, attempt);
-    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let own = [run_dir.to_owned()];
+    let bytes = crate::beneath::own_read(&path, &own, crate::supervisor::collection::MOST_BYTES)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -76,8 +76,13 @@ pub(super) fn open(turn: &mut Turn<'_>, uuid: Uuid) -> Result<String, Reply> {
 pub(super) fn clear(turn: &mut Turn<'_>, uuid: Uuid) -> Result<String, Reply> {
     let name = gpu_name(turn, &uuid);
     match turn.world.pool.get(&uuid).map(|device| &device.state) {
-        Some(DeviceState::Quarantined(_)) => {
+        Some(DeviceState::Quarantined(quarantine)) => {
+            let lease = quarantine.lease;
             reread(turn, uuid);
+            if let Some(lease) = lease {
+                // Its supervisor may still have the device's lock.
+                turn.effect(Effect::Dismiss { lease });
+            }
             Ok(format!("{name} is out of quarantine; it is free once a reading shows it clean"))
         }
         _ => Err(refused(format!("{name} is not in quarantine"))),

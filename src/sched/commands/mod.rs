@@ -9,6 +9,9 @@ use super::lifecycle;
 use super::step::Turn;
 use crate::model::{CancelRequest, Cursor, Event, Generation, Job, JobId, Owner, Span};
 use crate::protocol::{Command, Place, Reply};
+/// The longest undo window: a client's number is not to be trusted.
+const UNDO_MAX: Span = Span::secs(24 * 3_600);
+
 use gpus::{clear, close, each_gpu, open};
 use submit::retry;
 
@@ -34,7 +37,7 @@ pub(super) fn command(turn: &mut Turn<'_>, by: &Owner, command: Command, reply_t
             turn.emit(Event::JobPaused { job, by: by.name.clone() });
             Ok(format!("#{job} is paused"))
         }),
-        Command::Resume { job, generation } => fresh(turn, job, generation).and_then(|row| {
+        Command::Resume { job, generation } => waiting(turn, job, generation, "resumed").and_then(|row| {
             if row.paused.is_none() {
                 return Err(refused(format!("#{job} is not paused")));
             }
@@ -46,8 +49,15 @@ pub(super) fn command(turn: &mut Turn<'_>, by: &Owner, command: Command, reply_t
                 Err(refused(format!("#{job} is {}; only a done job can be retried", row.state().word())))
             }
             Ok(row) => {
-                retry(turn, &row, by, reply_to);
-                return;
+                let tried = |other: &&Job| other.retry_of == Some(job);
+                let other = turn.world.queue.live().find(tried).map(|other| other.id);
+                match other {
+                    Some(other) => Err(refused(format!("#{job} is tried again already, as #{other}"))),
+                    None => {
+                        retry(turn, &row, by, reply_to);
+                        return;
+                    }
+                }
             }
             Err(reply) => Err(reply),
         },
@@ -107,7 +117,7 @@ fn cancel(turn: &mut Turn<'_>, row: &Job, by: &Owner, undo: Span, now: bool) -> 
         return Err(refused(format!("#{job} is being cancelled already; --now kills it at once")));
     }
     // What is under way cannot be undone: it is only made harder, at once.
-    let undo = if carried_out { Span(0) } else { undo };
+    let undo = if carried_out { Span(0) } else { undo.min(UNDO_MAX) };
     let due = turn.now.plus(undo);
     let request = CancelRequest { by: by.name.clone(), asked: turn.now, due, now, carried_out: false };
     turn.emit(Event::CancelRequested { job, request });
@@ -155,8 +165,14 @@ fn move_job(turn: &mut Turn<'_>, row: &Job, to: Place) -> Result<String, Reply> 
                 let end = if to == Place::Up { "first" } else { "last" };
                 return Err(refused(format!("#{job} is {end} of its owner's jobs of its priority already")));
             };
-            turn.emit(Event::PositionChanged { job: other, position: row.position, ranked });
-            turn.emit(Event::PositionChanged { job, position, ranked: true });
+            if position == row.position {
+                // What was moved to the end may have the place that a later job was born with.
+                let position = if to == Place::Up { position - 1 } else { position + 1 };
+                turn.emit(Event::PositionChanged { job, position, ranked: true });
+            } else {
+                turn.emit(Event::PositionChanged { job: other, position: row.position, ranked });
+                turn.emit(Event::PositionChanged { job, position, ranked: true });
+            }
         }
     }
     Ok(format!("#{job} is moved"))

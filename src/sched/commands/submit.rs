@@ -103,7 +103,10 @@ fn dependencies(
             let outcome = queue.outcome_of(had)?;
             (outcome.is_success() || !must_succeed).then_some(had)
         };
-        let within = || names.iter().rev().find(|(other, id)| other == name && *id != job).map(|(_, id)| *id);
+        // Its own name means one before it; any other may also come later in the file.
+        let of_file = |id: JobId| id < job || (id > job && name != spec.name);
+        let within =
+            || names.iter().rev().find(|(other, id)| other == name && of_file(*id)).map(|(_, id)| *id);
         let live = || queue.named(name).rev().find(|other| other.done.is_none() && other.id != job);
         let succeeded = || {
             queue
@@ -139,10 +142,12 @@ fn dependencies(
 }
 
 /// Lets a waiting job wait for `on` by that name, unless `on` itself waits for it: two that wait for each other never start.
+/// Nor if `on` is done already, for it can never start: its end has been told, and nobody would tell this one.
 fn point_to(turn: &mut Turn<'_>, waiting: JobId, name: &str, on: JobId) {
     let queue = &turn.world.queue;
     let waits = queue.get(waiting).is_some_and(|row| row.state() == Cursor::Queued);
-    if waits && !leads_to(queue, on, waiting) {
+    let lives = queue.get(on).is_some_and(|row| row.done.is_none());
+    if waits && lives && !leads_to(queue, on, waiting) {
         turn.emit(Event::DependencyResolved { job: waiting, name: name.to_owned(), on });
     }
 }

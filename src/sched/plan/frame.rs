@@ -27,6 +27,8 @@ struct Return {
     /// Boottime milliseconds; `None`: nobody knows.
     at: Option<u64>,
     job: Option<JobId>,
+    /// The job holds it; `false`: it is draining, or given away by this walk.
+    held: bool,
     /// Places among the listed devices.
     gpus: Vec<usize>,
     cores: u32,
@@ -99,6 +101,7 @@ impl<'a> Frame<'a> {
                 DeviceState::Draining { .. } => returns.push(Return {
                     at: Some(now.boottime_ms + DRAIN_EXPECTED.0),
                     job: None,
+                    held: false,
                     gpus: vec![ix],
                     cores: 0,
                     memory: 0,
@@ -111,7 +114,7 @@ impl<'a> Frame<'a> {
         for lease in world.leases.held() {
             let length = world.queue.get(lease.job).and_then(super::length);
             let at = length.map(|length| match now.since(&lease.granted) {
-                Some(_) => (lease.granted.boottime_ms + length.0).max(now.boottime_ms + MARGIN.0),
+                Some(_) => lease.granted.boottime_ms.saturating_add(length.0).max(now.boottime_ms + MARGIN.0),
                 // The machine was started anew since: what held it is gone, and only the report is missing.
                 None => now.boottime_ms + DRAIN_EXPECTED.0,
             });
@@ -120,6 +123,7 @@ impl<'a> Frame<'a> {
             returns.push(Return {
                 at,
                 job: Some(lease.job),
+                held: true,
                 gpus: gpus.collect(),
                 cores: lease.held.cores,
                 memory: lease.held.memory.0,
@@ -146,6 +150,11 @@ impl<'a> Frame<'a> {
     /// Whom a reservation is kept for.
     pub(in crate::sched) fn head(&self) -> Option<JobId> {
         self.reservation.as_ref().map(|reservation| reservation.head)
+    }
+
+    /// Whom a reservation is kept for, and when it is promised: boottime milliseconds.
+    pub(in crate::sched) fn promise(&self) -> Option<(JobId, u64)> {
+        self.reservation.as_ref().map(|reservation| (reservation.head, reservation.shadow))
     }
 
     /// Finds a place for a job that holds it for `length` at most (`None`: nobody knows).
@@ -182,7 +191,7 @@ impl<'a> Frame<'a> {
     /// Whether a job of that length is over by the time the head is promised its start.
     fn over_by_then(&self, length: Option<Span>) -> bool {
         let shadow = self.reservation.as_ref().map(|reservation| reservation.shadow);
-        shadow.zip(length).is_some_and(|(shadow, length)| self.now + length.0 <= shadow)
+        shadow.zip(length).is_some_and(|(shadow, length)| self.now.saturating_add(length.0) <= shadow)
     }
 
     /// Picks devices: the smallest that fit, lowest index first, and the head's only if the job is over by then.
@@ -213,7 +222,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Takes what a job was given for `length` at most.
-    pub(in crate::sched) fn take(&mut self, devices: &[LeaseDevice], ask: &Ask, length: Option<Span>) {
+    fn take(&mut self, devices: &[LeaseDevice], ask: &Ask, length: Option<Span>) {
         let before = self.free.len();
         self.free.retain(|slot| devices.iter().all(|device| device.uuid != slot.gpu.uuid));
         debug_assert_eq!(before - self.free.len(), devices.len(), "only free devices are taken");
@@ -266,7 +275,7 @@ impl<'a> Frame<'a> {
         let holder = self
             .returns
             .iter()
-            .filter(|back| back.gpus.iter().any(|ix| class.fits[*ix]))
+            .filter(|back| back.held && back.gpus.iter().any(|ix| class.fits[*ix]))
             .find_map(|back| back.job);
         Reason::Gpus { asked: ask.gpus, free, fitting: class.fitting, holder, out: class.out.clone() }
     }
@@ -317,13 +326,13 @@ impl Frame<'_> {
         self.free.sort_by_key(|slot| slot.ix);
     }
 
-    /// Gives a job what it asked for until `until`.
+    /// Gives a job what it asked for, for `length` at most: it comes back then, and a promise may count on it.
     pub(in crate::sched) fn occupy(
         &mut self,
         job: JobId,
         devices: &[LeaseDevice],
         ask: &Ask,
-        until: Option<u64>,
+        length: Option<Span>,
     ) {
         let gpus: Vec<usize> = self
             .free
@@ -331,8 +340,10 @@ impl Frame<'_> {
             .filter(|slot| devices.iter().any(|device| device.uuid == slot.gpu.uuid))
             .map(|slot| slot.ix)
             .collect();
-        self.take(devices, ask, until.map(|until| Span(until - self.now)));
-        let back = Return { at: until, job: Some(job), gpus, cores: ask.cores, memory: ask.memory.0 };
+        self.take(devices, ask, length);
+        let at = length.map(|length| self.now.saturating_add(length.0));
+        let (cores, memory) = (ask.cores, ask.memory.0);
+        let back = Return { at, job: Some(job), held: false, gpus, cores, memory };
         let key = |back: &Return| (back.at.unwrap_or(u64::MAX), back.job);
         let place = self.returns.partition_point(|other| key(other) <= key(&back));
         self.returns.insert(place, back);

@@ -99,6 +99,19 @@ pub fn plan(world: &World, now: &Now) -> Plan {
     plan
 }
 
+/// The first waiting job to which a start is promised, and when that is at the latest: boottime milliseconds. No grant
+/// behind it may make it later.
+pub fn promise(world: &World, now: &Now) -> Option<(JobId, u64)> {
+    let mut walk = Walk::new(world, now);
+    for job in world.queue.line() {
+        let _ = walk.consider(job);
+        if walk.frame.head().is_some() || walk.is_deep() {
+            break;
+        }
+    }
+    walk.frame.promise()
+}
+
 /// Why each waiting job waits, in the line's order. The same walk as [`plan`]'s; far behind the first that does not fit
 /// a job is in line, and what it would wait for when its turn comes is not worked out.
 pub fn explain(world: &World, now: &Now) -> Vec<(JobId, Reason)> {
@@ -163,12 +176,12 @@ impl<'a> Walk<'a> {
                 Verdict::Wait(Reason::BehindHead { head })
             }
             Placement::Fits(devices) => {
-                self.frame.take(&devices, &ask, length);
+                self.frame.occupy(job.id, &devices, &ask, length);
                 let Ask { cores, memory, .. } = ask;
                 Verdict::Start(Start { job: job.id, task, attempt, devices, cores, memory })
             }
             Placement::Stale { devices, gpus } => {
-                self.frame.take(&devices, &ask, length);
+                self.frame.occupy(job.id, &devices, &ask, length);
                 Verdict::Wait(Reason::Checking { gpus })
             }
             Placement::Short(reason) => {
@@ -249,7 +262,7 @@ pub(super) fn gate(world: &World, job: &Job, now: &Now) -> Option<Reason> {
         }
     }
     let last = task.attempts.iter().rev().nth(1).and_then(|last| world.lease(last.state.lease()?));
-    if last.is_some_and(|lease| is_alive(world, lease, now)) {
+    if last.is_some_and(|lease| may_live(world, lease, now)) {
         return Some(Reason::LastAttemptAlive);
     }
     world.held_up.clone().map(|why| Reason::HeldUp { why })
@@ -266,17 +279,21 @@ pub(super) fn waits_for(world: &World, job: &Job) -> Option<Reason> {
 }
 
 /// Whether processes of an ended lease are not proven gone: the task's next attempt waits for the proof, or for the next
-/// boot. A device of the lease that has left its quarantine is such a proof.
-fn is_alive(world: &World, lease: &Lease, now: &Now) -> bool {
-    let quarantined = |uuid: &Uuid| {
-        world.pool.get(uuid).is_some_and(
-            |device| matches!(&device.state, DeviceState::Quarantined(why) if why.lease == Some(lease.id)),
-        )
+/// boot. Devices of the lease that were seen free after it are such a proof; one that was closed, or let out of quarantine
+/// by hand and not seen free yet, is none.
+pub fn may_live(world: &World, lease: &Lease, now: &Now) -> bool {
+    let seen_free = |uuid: &Uuid| {
+        world.pool.get(uuid).is_some_and(|device| {
+            matches!(
+                device.state,
+                DeviceState::Free | DeviceState::Held { .. } | DeviceState::Draining { .. }
+            )
+        })
     };
-    world.leases.is_unproven(lease, now)
+    lease.is_unproven(now)
         && (lease.returned.is_none()
             || lease.held.devices.is_empty()
-            || lease.held.devices.iter().any(|held| quarantined(&held.uuid)))
+            || !lease.held.devices.iter().all(|held| seen_free(&held.uuid)))
 }
 
 /// How long a task's current attempt waits after it was queued; `None` for the first. The first after one that never ran

@@ -43,6 +43,7 @@ fn attempt_row(world: &World, task: TaskIx, attempt: &Attempt, frame: &Frame<'_>
             .map_or_else(Vec::new, |lease| lease.held.devices.iter().map(|held| held.uuid.clone()).collect()),
         granted: lease.map(|lease| lease.granted),
         started: attempt.state.started(),
+        enforcement: attempt.enforcement.clone(),
         ended: attempt.state.ended(),
         returned: lease.and_then(|lease| lease.returned.as_ref()).map(|returned| returned.at),
         held: lease.and_then(|lease| lease.held_for(&frame.now)),

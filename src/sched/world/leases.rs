@@ -1,8 +1,8 @@
 //! Leases that are not returned yet: who holds what.
 
-use super::{ApplyError, Queue};
-use crate::model::{Cursor, EndedBy, Lease, LeaseId, Now, Returned};
-use std::collections::{BTreeMap, BTreeSet};
+use super::ApplyError;
+use crate::model::{EndedBy, Lease, LeaseId, Now, Returned};
+use std::collections::BTreeMap;
 
 /// Leases by number: open ones, and ended ones whose devices are still draining.
 #[derive(Debug, Clone, Default)]
@@ -10,8 +10,8 @@ pub struct Leases {
     open: BTreeMap<LeaseId, Lease>,
     /// When each draining lease was first seen to be, in this process. Not durable.
     draining_since: BTreeMap<LeaseId, Now>,
-    /// Leases that ended [`EndedBy::AfterKill`] and whose last process was seen to be gone later. Not durable.
-    proven: BTreeSet<LeaseId>,
+    /// Who did not answer its kill, by lease, for people. Not durable: the engine says it again.
+    outlived: BTreeMap<LeaseId, String>,
     /// Why the output of a lease is not home yet, where the disk is in the way. Not durable.
     waiting: BTreeMap<LeaseId, String>,
 }
@@ -55,9 +55,11 @@ impl Leases {
         *self.draining_since.entry(id).or_insert(now)
     }
 
-    /// Notes that the last process of a lease is gone after all.
-    pub(in crate::sched) fn prove(&mut self, id: LeaseId) {
-        self.proven.insert(id);
+    /// Notes who of a lease did not answer a kill.
+    pub(in crate::sched) fn outlived(&mut self, id: LeaseId, who: String) {
+        if self.open.contains_key(&id) {
+            self.outlived.insert(id, who);
+        }
     }
 
     /// Notes why the output of a lease is not home yet; `None`: nothing is in the way any more.
@@ -73,11 +75,10 @@ impl Leases {
         self.waiting.get(&id).map(String::as_str)
     }
 
-    /// Whether a process of an ended lease may still live: a kill was not answered in this boot, and nobody has seen the
-    /// process go since.
-    pub fn is_unproven(&self, lease: &Lease, now: &Now) -> bool {
-        lease.ended.is_some_and(|(ended, by)| by == EndedBy::AfterKill && ended.boot == now.boot)
-            && !self.proven.contains(&lease.id)
+    /// Who of a lease did not answer a kill, in words.
+    pub fn culprit(&self, id: LeaseId) -> String {
+        let who = self.outlived.get(&id).map_or("a process", String::as_str);
+        format!("{who} did not answer the kill")
     }
 
     /// Puts a lease in: a stored one, or a new one.
@@ -104,44 +105,23 @@ impl Leases {
         Ok(lease)
     }
 
+    /// The processes of a lease that had not answered their kill are gone.
+    pub(super) fn prove(&mut self, id: LeaseId, at: Now) -> Option<&Lease> {
+        self.outlived.remove(&id);
+        let lease = self.open.get_mut(&id)?;
+        lease.gone = Some(at);
+        Some(lease)
+    }
+
     /// Takes a lease out: its devices are back.
     pub(super) fn give_back(&mut self, id: LeaseId, returned: Returned) -> Result<Lease, ApplyError> {
         if self.open.get(&id).is_none_or(|lease| lease.ended.is_none()) {
             return Err(ApplyError::NoLease(id));
         }
         self.draining_since.remove(&id);
+        self.outlived.remove(&id);
         let mut lease = self.open.remove(&id).ok_or(ApplyError::NoLease(id))?;
         lease.returned = Some(returned);
         Ok(lease)
-    }
-
-    pub(super) fn check(&self, queue: &Queue) -> Result<(), String> {
-        for lease in self.held() {
-            let Some(job) = queue.get(lease.job) else {
-                return Err(format!("lease {} is held for job {}, which is not there", lease.id, lease.job));
-            };
-            let holds = job.tasks.iter().any(|task| {
-                let state = &task.current().state;
-                state.lease() == Some(lease.id) && matches!(state.cursor(), Cursor::Renting | Cursor::Running)
-            });
-            if !holds {
-                return Err(format!(
-                    "lease {} is held but job {} neither rents nor runs",
-                    lease.id, lease.job
-                ));
-            }
-        }
-        for job in queue.live() {
-            for task in &job.tasks {
-                let state = &task.current().state;
-                let holds = matches!(state.cursor(), Cursor::Renting | Cursor::Running);
-                let held =
-                    state.lease().and_then(|id| self.get(id)).is_some_and(|lease| lease.ended.is_none());
-                if holds && !held {
-                    return Err(format!("job {} is {} without a held lease", job.id, state.cursor().word()));
-                }
-            }
-        }
-        Ok(())
     }
 }

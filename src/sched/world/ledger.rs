@@ -1,6 +1,5 @@
 //! Leases that ended: the records the meter is made of. Sums are computed from them, never counted along.
 
-use super::Leases;
 use crate::model::{JobId, Lease, LeaseId, Now};
 use std::collections::{BTreeMap, HashMap};
 
@@ -41,32 +40,46 @@ impl Ledger {
         if self.leases.insert(lease.id, lease.clone()).is_none() {
             self.by_job.entry(lease.job).or_default().push(lease.id);
         }
-        while self.leases.len() > LEDGER_LEN {
-            if let Some((id, old)) = self.leases.pop_first()
-                && let Some(ids) = self.by_job.get_mut(&old.job)
-            {
+    }
+
+    /// Forgets the oldest beyond a bound; what a job that is not done has used stays.
+    pub(super) fn trim(&mut self, is_live: impl Fn(JobId) -> bool) {
+        let excess = self.leases.len().saturating_sub(LEDGER_LEN);
+        if excess == 0 {
+            return;
+        }
+        let old = self.leases.values().filter(|lease| !is_live(lease.job)).take(excess);
+        for (id, job) in old.map(|lease| (lease.id, lease.job)).collect::<Vec<_>>() {
+            self.leases.remove(&id);
+            if let Some(ids) = self.by_job.get_mut(&job) {
                 ids.retain(|kept| *kept != id);
                 if ids.is_empty() {
-                    self.by_job.remove(&old.job);
+                    self.by_job.remove(&job);
                 }
             }
         }
     }
 
-    pub(super) fn check(&self, leases: &Leases) -> Result<(), String> {
-        for lease in self.leases.values() {
-            if lease.ended.is_none() {
-                return Err(format!("lease {} is in the ledger and has not ended", lease.id));
-            }
-            if lease.held_for(&lease.granted).is_none() {
-                return Err(format!("lease {} ended in another boot than it was granted in", lease.id));
-            }
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.leases.len()
+    }
+
+    /// Whether none has ended.
+    pub fn is_empty(&self) -> bool {
+        self.leases.is_empty()
+    }
+
+    /// Whether the leases of each job are those that say so.
+    pub(super) fn check_index(&self) -> Result<(), String> {
+        let listed: usize = self.by_job.values().map(Vec::len).sum();
+        let right = self.by_job.iter().all(|(job, ids)| {
+            ids.iter().all(|id| self.leases.get(id).is_some_and(|lease| lease.job == *job))
+        });
+        if right && listed == self.leases.len() {
+            Ok(())
+        } else {
+            Err("the ledger's leases by job are not its leases".to_owned())
         }
-        for lease in leases.held() {
-            if self.leases.contains_key(&lease.id) {
-                return Err(format!("lease {} is held and in the ledger", lease.id));
-            }
-        }
-        Ok(())
     }
 }

@@ -23,6 +23,9 @@ use crate::model::{
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
+/// So many of the leases that ended last are looked at for processes that may still live.
+const UNPROVEN_DEPTH: usize = 1_000;
+
 /// Everything the scheduler knows.
 #[derive(Debug, Clone, Default)]
 pub struct World {
@@ -165,6 +168,7 @@ impl World {
             world.people.restore(&job);
             world.queue.restore(job);
         }
+        world.ledger.trim(|job| world.queue.is_live(job));
         for ident in remembered.drops {
             world.queue.remember_drop(ident);
         }
@@ -195,7 +199,9 @@ impl World {
                 self.touched.jobs.insert(*job);
             }
             event @ Event::LeaseGranted { .. } => self.grant(event, at)?,
-            event @ (Event::LeaseEnded { .. } | Event::LeaseReturned { .. }) => self.close(event, at)?,
+            event @ (Event::LeaseEnded { .. } | Event::LeaseReturned { .. } | Event::LeaseProven { .. }) => {
+                self.close(event, at)?;
+            }
             Event::DeviceChanged { uuid, state } => {
                 self.pool.set_state(uuid, state.clone());
                 self.touched.devices.insert(uuid.clone());
@@ -253,6 +259,7 @@ impl World {
             granted: at,
             heartbeat: at,
             ended: None,
+            gone: None,
             waived: false,
             suspended_ms: 0,
             returned: None,
@@ -277,9 +284,16 @@ impl World {
                 self.pool.give_back(&returned, at);
                 returned
             }
+            Event::LeaseProven { lease } => {
+                let mut proven = self.lease(*lease).ok_or(ApplyError::NoLease(*lease))?.clone();
+                proven.gone = Some(at);
+                self.leases.prove(*lease, at);
+                proven
+            }
             _ => return Ok(()),
         };
         self.ledger.record(&lease);
+        self.ledger.trim(|job| self.queue.is_live(job));
         self.touch(&lease);
         Ok(())
     }
@@ -301,6 +315,19 @@ impl World {
         self.leases.get(id).or_else(|| self.ledger.get(id))
     }
 
+    /// Whether a device may be there that the driver has not told of, or that came back: worth asking which ones there are.
+    pub fn lacks_devices(&self) -> bool {
+        let gone =
+            |state: &DeviceState| matches!(state, DeviceState::Gone { .. } | DeviceState::Unknown { .. });
+        self.pool.gpus() == 0
+            || self.pool.devices().any(|(_, device)| device.gpu.is_none() || gone(&device.state))
+    }
+
+    /// Leases of which a process may still live, the newest that ended.
+    pub fn unproven<'w>(&'w self, now: &'w Now) -> impl Iterator<Item = &'w Lease> {
+        self.ledger.iter().rev().take(UNPROVEN_DEPTH).filter(|lease| lease.is_unproven(now))
+    }
+
     /// A supervisor's sign of life. Not an event: it is stored with the next change of the lease.
     pub fn heartbeat(&mut self, lease: LeaseId, at: Now) {
         self.leases.heartbeat(lease, at);
@@ -308,17 +335,16 @@ impl World {
 
     /// Checks every invariant that can be seen in one world; what is broken, in words.
     ///
-    /// Called after every step in debug builds, tests and simulation.
+    /// Called after every step in debug builds, tests and simulation; [`check_transition`](super::check_transition) says
+    /// what can be seen in a turn only.
     pub fn check(&self) -> Result<(), String> {
-        self.queue.check()?;
-        self.pool.check(&self.leases)?;
-        self.leases.check(&self.queue)?;
-        self.ledger.check(&self.leases)
+        super::check::world(self)
     }
 
     /// Checks that every index says what the rows say, by making them anew: too slow for every step.
     pub fn check_indexes(&self) -> Result<(), String> {
-        self.queue.check_indexes()
+        self.queue.check_indexes()?;
+        self.ledger.check_index()
     }
 }
 

@@ -138,9 +138,15 @@ impl Pool {
         self.devices.entry(uuid.clone()).or_insert_with(Device::unread)
     }
 
-    /// Takes a reading. The step decides what it means.
-    pub fn read(&mut self, reading: &GpuReading) {
-        if let Some(device) = self.devices.get_mut(&reading.uuid) {
+    /// Takes a reading. The step decides what it means. `false`: it is of an unknown device, or older than the last one,
+    /// and says nothing.
+    pub fn read(&mut self, reading: &GpuReading) -> bool {
+        let Some(device) = self.devices.get_mut(&reading.uuid) else { return false };
+        let is_older = |last: &GpuReading| {
+            last.at.boot == reading.at.boot && last.at.boottime_ms > reading.at.boottime_ms
+        };
+        let is_news = !device.reading.as_ref().is_some_and(is_older);
+        if is_news {
             if let (DeviceState::Held { lease }, Some(percent)) = (&device.state, reading.utilisation) {
                 let (sum, count) = self.utilisation.entry(*lease).or_default();
                 *sum += u64::from(percent);
@@ -148,6 +154,7 @@ impl Pool {
             }
             device.reading = Some(reading.clone());
         }
+        is_news
     }
 
     /// Mean utilisation of a lease's devices over the readings taken while it held them, percent.
@@ -272,7 +279,7 @@ impl Pool {
         (fresh && device.state == DeviceState::Free).then(|| clean(reading, None, None).ok()).flatten()
     }
 
-    pub(super) fn check(&self, leases: &Leases) -> Result<(), String> {
+    pub(in crate::sched) fn check(&self, leases: &Leases) -> Result<(), String> {
         let mut holders: BTreeMap<&Uuid, LeaseId> = BTreeMap::new();
         let (mut cores, mut memory) = (0, 0);
         for lease in leases.held() {
@@ -280,18 +287,18 @@ impl Pool {
             memory += lease.held.memory.0;
             for held in &lease.held.devices {
                 if let Some(other) = holders.insert(&held.uuid, lease.id) {
-                    return Err(format!("{} has two leases, {other} and {}", held.uuid, lease.id));
+                    return Err(format!("I5: {} has two leases, {other} and {}", held.uuid, lease.id));
                 }
             }
         }
         if (cores, memory) != (self.cores_held, self.memory_held) {
-            return Err(format!("{} cores are held, the leases say {cores}", self.cores_held));
+            return Err(format!("I5: {} cores are held, the leases say {cores}", self.cores_held));
         }
         let mut draining: BTreeMap<&Uuid, LeaseId> = BTreeMap::new();
         for lease in leases.draining() {
             for held in &lease.held.devices {
                 if let Some(other) = holders.get(&held.uuid).or_else(|| draining.get(&held.uuid)) {
-                    return Err(format!("{} has two leases, {other} and {}", held.uuid, lease.id));
+                    return Err(format!("I5: {} has two leases, {other} and {}", held.uuid, lease.id));
                 }
                 draining.insert(&held.uuid, lease.id);
             }
@@ -303,11 +310,11 @@ impl Pool {
                 _ => (None, None),
             };
             if holders.get(uuid).copied() != held_by || draining.get(uuid).copied() != drains {
-                return Err(format!("{uuid} is {} and the leases say otherwise", device.state.word()));
+                return Err(format!("I5: {uuid} is {} and the leases say otherwise", device.state.word()));
             }
         }
         if self.order.len() != self.devices.len() {
-            return Err("the order of the devices does not name each of them".to_owned());
+            return Err("I5: the order of the devices does not name each of them".to_owned());
         }
         Ok(())
     }

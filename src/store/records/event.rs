@@ -1,6 +1,6 @@
 //! Records of events, submissions and drops.
 
-use super::job::{DependencyRecord, OutcomeRecord, ReturnedFileRecord, RunEndRecord};
+use super::job::{DependencyRecord, EnforcementRecord, OutcomeRecord, ReturnedFileRecord, RunEndRecord};
 use super::lease::{DeviceStateRecord, EndedByRecord, HeldRecord, VerdictRecord};
 use super::scalars::{NowRecord, OwnerRecord, PathRecord};
 use super::spec::SpecRecord;
@@ -72,7 +72,14 @@ record! {
         DependencyResolved { job: u64, name: String, on: u64 },
         AttemptPrepared { job: u64, task: u32, attempt: u32 },
         LeaseGranted { lease: u64, job: u64, task: u32, attempt: u32, held: HeldRecord, token: String },
-        AttemptStarted { lease: u64, job: u64, task: u32, attempt: u32, started: NowRecord },
+        AttemptStarted {
+            lease: u64,
+            job: u64,
+            task: u32,
+            attempt: u32,
+            started: NowRecord,
+            enforcement: Option<EnforcementRecord>,
+        },
         AttemptEnded {
             lease: u64,
             job: u64,
@@ -86,6 +93,7 @@ record! {
         },
         LeaseEnded { lease: u64, ended: NowRecord, by: EndedByRecord, waived: bool, suspended_ms: u64 },
         LeaseReturned { lease: u64, verdict: VerdictRecord },
+        LeaseProven { lease: u64 },
         AttemptReturned {
             job: u64,
             task: u32,

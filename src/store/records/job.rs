@@ -5,7 +5,8 @@ use super::scalars::{NowRecord, OwnerRecord, PathRecord};
 use super::spec::{OutputKindRecord, SpecRecord};
 use super::{Record, RecordError, record};
 use crate::model::{
-    Attempt, AttemptState, Dependency, Failure, Job, Now, Outcome, ReturnedFile, RunEnd, Task,
+    Attempt, AttemptState, Dependency, EnforcedBy, Enforcement, Failure, Job, Now, Outcome, ReturnedFile,
+    RunEnd, Task,
 };
 
 record! {
@@ -84,8 +85,25 @@ record! {
         outputs: Vec<ReturnedFileRecord>,
         peak_memory: Option<u64>,
         mean_utilisation: Option<u8>,
+        enforcement: Option<EnforcementRecord>,
         notes: Vec<String>,
     }
+}
+
+record! {
+    /// What the kernel holds an attempt to.
+    struct EnforcementRecord for Enforcement {
+        by: EnforcedByRecord,
+        memory: bool,
+        cpus: bool,
+        processes: bool,
+        why: Option<String>,
+    }
+}
+
+record! {
+    /// What enforces.
+    enum EnforcedByRecord for EnforcedBy { CgroupV2, CgroupV1, Nothing }
 }
 
 record! {

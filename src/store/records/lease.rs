@@ -20,6 +20,7 @@ record! {
         granted: NowRecord,
         heartbeat: NowRecord,
         ended: Option<EndedRecord>,
+        gone: Option<NowRecord>,
         waived: bool,
         suspended_ms: u64,
         returned: Option<ReturnedRecord>,

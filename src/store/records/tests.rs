@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// The shapes of each version. A changed record needs a new [`RECORD_VERSION`], a step in [`upgrade`] and a line here.
-const FINGERPRINTS: &[(u32, &str)] = &[(1, "07febe30f0aaa51f")];
+const FINGERPRINTS: &[(u32, &str)] = &[(1, "07febe30f0aaa51f"), (2, "b66b002a365bea44")];
 
 /// All stored shapes.
 #[derive(schemars::JsonSchema)]

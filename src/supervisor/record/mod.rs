@@ -18,7 +18,8 @@ pub use state::JournalState;
 
 use super::message::Stopping;
 use super::process::ProcessId;
-use crate::model::{AttemptNo, Bytes, EndedBy, JobId, LeaseId, Now, RunEnd, TaskIx, Token};
+use crate::cgroup::Groups;
+use crate::model::{AttemptNo, Bytes, EndedBy, Enforcement, JobId, LeaseId, Now, RunEnd, TaskIx, Token};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -59,6 +60,9 @@ pub enum Record {
         attempt: AttemptNo,
         /// The main process; its session has the same number.
         main: ProcessId,
+        /// What its groups hold it to; not known from an earlier version.
+        #[serde(default)]
+        enforcement: Option<Enforcement>,
         /// When.
         at: Now,
     },
@@ -66,6 +70,26 @@ pub enum Record {
     Told {
         /// How.
         stop: Stopping,
+        /// When.
+        at: Now,
+    },
+    /// Some processes did not answer their kill; the run ends without them.
+    Outlived {
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
+        /// Who, for people.
+        who: String,
+        /// When.
+        at: Now,
+    },
+    /// They are gone after all.
+    Gone {
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
         /// When.
         at: Now,
     },
@@ -118,6 +142,9 @@ pub struct Intent {
     pub attempt: AttemptNo,
     /// The supervisor itself.
     pub supervisor: ProcessId,
+    /// The attempt's groups, as they are about to be made.
+    #[serde(default, skip_serializing_if = "Groups::is_none")]
+    pub groups: Groups,
     /// When, and in which boot.
     pub at: Now,
 }
@@ -418,6 +445,15 @@ impl Record {
                 Self::Collected { task, attempt, failure: failure.as_ref().map(short), at }
             }
             Self::NotLaunched { why, at } => Self::NotLaunched { why: short(&why), at },
+            Self::Outlived { task, attempt, who, at } => {
+                Self::Outlived { task, attempt, who: short(&who), at }
+            }
+            Self::Started { task, attempt, main, mut enforcement, at } => {
+                if let Some(enforcement) = &mut enforcement {
+                    enforcement.why = enforcement.why.as_ref().map(short);
+                }
+                Self::Started { task, attempt, main, enforcement, at }
+            }
             Self::Told { stop, at } => Self::Told {
                 stop: match stop {
                     Stopping::Cancel { by } => Stopping::Cancel { by: short(&by) },
@@ -427,7 +463,7 @@ impl Record {
                 at,
             },
             other @ (Self::Intent(_)
-            | Self::Started { .. }
+            | Self::Gone { .. }
             | Self::Returned { .. }
             | Self::Void { .. }
             | Self::Unknown) => other,

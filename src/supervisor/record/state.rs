@@ -1,7 +1,7 @@
 //! What a journal says, and what follows from it. Pure.
 
 use super::{Ended, Heartbeat, Intent, Record};
-use crate::model::Now;
+use crate::model::{EndedBy, Now};
 use crate::supervisor::process::ProcessId;
 
 /// What a journal says.
@@ -38,6 +38,12 @@ impl JournalState {
         })
     }
 
+    /// Whether the current attempt ended without some of its processes, which have not been seen to go since.
+    pub fn is_outlived(&self) -> bool {
+        self.ended().is_some_and(|ended| ended.by == EndedBy::AfterKill)
+            && !self.current().iter().any(|record| matches!(record, Record::Gone { .. }))
+    }
+
     /// The main process of the current attempt, if it was started.
     pub fn main(&self) -> Option<ProcessId> {
         self.current().iter().find_map(|record| match record {
@@ -58,6 +64,8 @@ impl JournalState {
             Record::Intent(Intent { at, .. })
             | Record::Started { at, .. }
             | Record::Told { at, .. }
+            | Record::Outlived { at, .. }
+            | Record::Gone { at, .. }
             | Record::Ended(Ended { at, .. })
             | Record::Collected { at, .. }
             | Record::NotLaunched { at, .. }

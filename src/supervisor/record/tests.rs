@@ -13,6 +13,7 @@ fn intent() -> Record {
         task: TaskIx(0),
         attempt: AttemptNo(1),
         supervisor: ProcessId { pid: 100, starttime: 5000 },
+        groups: Groups::default(),
         at: now(10),
     })
 }
@@ -22,6 +23,7 @@ fn started() -> Record {
         task: TaskIx(0),
         attempt: AttemptNo(1),
         main: ProcessId { pid: 101, starttime: 5001 },
+        enforcement: None,
         at: now(20),
     }
 }
@@ -79,6 +81,35 @@ fn a_name_is_taken_once() {
     assert!(claim(other.path(), now(1)).unwrap());
     assert!(Journal::create(other.path(), &intent()).unwrap().is_none());
     assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 1, "no half-made file is left");
+}
+
+#[test]
+fn groups_limits_and_what_outlived_its_kill_are_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let groups =
+        Groups { version2: Some("/cg/overnight-0-a/t-0-1".into()), version1: vec!["/m/o/t-0-1".into()] };
+    let Record::Intent(first) = intent() else { unreachable!() };
+    let first = Record::Intent(Intent { groups, ..first });
+    let held = Enforcement { memory: true, why: Some("x".repeat(9000)), ..Enforcement::default() };
+    let (task, attempt) = (TaskIx(0), AttemptNo(1));
+    let main = ProcessId { pid: 101, starttime: 5001 };
+    let begun = Record::Started { task, attempt, main, enforcement: Some(held), at: now(20) };
+    let outlived = Record::Outlived { task, attempt, who: "4711 (dd)".to_owned(), at: now(30) };
+    let gone = Record::Gone { task, attempt, at: now(50) };
+    let Record::Ended(end) = ended(Vec::new()) else { unreachable!() };
+    let end = Record::Ended(Ended { by: EndedBy::AfterKill, ..end });
+    let mut journal = Journal::create(dir.path(), &first).unwrap().unwrap();
+    for record in [begun, outlived.clone(), end] {
+        journal.append(record).unwrap();
+    }
+    let path = dir.path().join(NAME);
+    let state = read(&path).unwrap();
+    assert_eq!((&state.records[0], &state.records[2]), (&first, &outlived));
+    let Record::Started { enforcement: Some(held), .. } = &state.records[1] else { panic!("not started") };
+    assert!(held.memory && held.why.as_ref().is_some_and(|why| why.len() == 256), "cut, not lost");
+    assert!(state.is_outlived());
+    journal.append(gone).unwrap();
+    assert!(!read(&path).unwrap().is_outlived());
 }
 
 #[test]

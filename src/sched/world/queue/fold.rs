@@ -155,6 +155,7 @@ fn step_of(event: &Event, at: Now) -> Option<Step> {
 /// What an event says about an attempt besides its state.
 fn note(row: &mut Attempt, event: &Event) {
     match event {
+        Event::AttemptStarted { enforcement, .. } => row.enforcement.clone_from(enforcement),
         Event::AttemptEnded { peak_memory, mean_utilisation, notes, .. } => {
             row.peak_memory = *peak_memory;
             row.mean_utilisation = *mean_utilisation;

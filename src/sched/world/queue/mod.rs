@@ -53,6 +53,26 @@ impl Queue {
         self.ix.busy.iter().filter_map(|id| self.jobs.get(id))
     }
 
+    /// How many jobs are in memory.
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Whether a job is there and not done.
+    pub fn is_live(&self, job: JobId) -> bool {
+        self.ix.live.contains(&job)
+    }
+
+    /// All jobs in memory, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.values()
+    }
+
     /// The line, first to go first.
     pub fn line(&self) -> impl DoubleEndedIterator<Item = &Job> {
         self.ix.line.iter().filter_map(|key| self.jobs.get(&key.job))
@@ -161,29 +181,19 @@ impl Queue {
         self.index(id);
     }
 
-    pub(super) fn check(&self) -> Result<(), String> {
-        for (id, job) in &self.jobs {
-            let state = job.state();
-            if job.tasks.is_empty() {
-                return Err(format!("job {id} has no task"));
-            }
-            if self.ix.line.contains(&key(job)) != (state == Cursor::Queued) {
-                return Err(format!("job {id} is {} and its place in line does not agree", state.word()));
-            }
-            if job.done.is_some()
-                && job.tasks.iter().any(|task| task.current().state.cursor() != Cursor::Done)
-            {
-                return Err(format!("job {id} is done with a live attempt"));
-            }
-            for task in &job.tasks {
-                let live =
-                    task.attempts.iter().filter(|attempt| attempt.state.cursor() != Cursor::Done).count();
-                if live > 1 {
-                    return Err(format!("job {id} task {} has {live} live attempts", task.ix));
-                }
-            }
+    /// Whether a job is in line.
+    pub fn is_in_line(&self, job: &Job) -> bool {
+        self.ix.line.contains(&key(job))
+    }
+
+    /// Whether nobody else is in line than those that wait.
+    pub(in crate::sched) fn check(&self) -> Result<(), String> {
+        let waiting = self.live().filter(|job| job.state() == Cursor::Queued).count();
+        if self.ix.line.len() == waiting {
+            Ok(())
+        } else {
+            Err(format!("I1: {waiting} jobs wait and {} are in line", self.ix.line.len()))
         }
-        Ok(())
     }
 }
 
