@@ -156,7 +156,7 @@ impl Daemon {
             devices: touched
                 .devices
                 .iter()
-                .filter_map(|uuid| Some((uuid.clone(), self.world.pool.get(uuid)?.state.clone())))
+                .filter_map(|uuid| Some((uuid.clone(), self.world.pool.get(uuid)?.standing())))
                 .collect(),
             forget_devices: Vec::new(),
         }

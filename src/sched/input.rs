@@ -1,8 +1,8 @@
 //! What the shell tells the core.
 
 use crate::model::{
-    AttemptNo, Bytes, Collected, DropIdent, EndedBy, Gpu, GpuReading, HostReading, JobId, JobSpec, LeaseId,
-    Now, Origin, Owner, RunEnd, TaskIx,
+    AttemptNo, Bytes, Collected, DropIdent, EndedBy, FaultNews, Gpu, GpuReading, HostReading, JobId, JobSpec,
+    LeaseId, Now, Origin, Owner, RunEnd, TaskIx,
 };
 use crate::protocol::Command;
 
@@ -26,6 +26,8 @@ pub enum Input {
     Devices(Vec<Gpu>),
     /// Fresh readings.
     Readings(Vec<GpuReading>),
+    /// What the driver told of devices as it happened; empty if it only said that something did.
+    Faults(Vec<FaultNews>),
     /// Cores and memory of the pool.
     Host(HostReading),
     /// An attempt's directory is ready, or never will be.

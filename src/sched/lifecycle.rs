@@ -200,7 +200,8 @@ fn job_outcome(job: &Job) -> Outcome {
 fn retries(job: &Job, task: TaskIx) -> bool {
     let Some(row) = job.task(task) else { return false };
     let retry = &job.spec.request.retry;
-    if job.cancel.is_some() {
+    // One whose undo window is open is no reason yet: the next attempt waits for its end.
+    if job.cancel.as_ref().is_some_and(|cancel| cancel.carried_out) {
         return false;
     }
     let empty = row.attempts.iter().filter(|attempt| attempt.never_ran()).count();

@@ -6,6 +6,7 @@
 mod commands;
 mod devices;
 mod effect;
+mod faults;
 mod forecast;
 mod input;
 mod lifecycle;
@@ -15,6 +16,7 @@ mod reports;
 mod step;
 pub mod view;
 pub mod world;
+mod xid;
 
 pub use effect::{Effect, Launch, LaunchDevice, Prepare, StopKind};
 pub use forecast::{Forecast, Forecasts, forecast};

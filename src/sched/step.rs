@@ -2,7 +2,7 @@
 
 use super::world::{ApplyError, World};
 use super::{Effect, Input, Launch, LaunchDevice, lifecycle, plan};
-use super::{commands, devices, reports};
+use super::{commands, devices, faults, reports};
 use crate::model::{DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, Span, SubmissionId, Token};
 use crate::protocol::Reply;
 
@@ -117,6 +117,7 @@ fn take(turn: &mut Turn<'_>, input: Input) {
         Input::Engine(report) => reports::report(turn, report),
         Input::Devices(gpus) => devices::listed(turn, &gpus),
         Input::Readings(readings) => devices::read(turn, &readings),
+        Input::Faults(news) => faults::told(turn, &news),
         Input::Host(host) => turn.world.pool.host = Some(host),
         Input::Prepared { job, task, attempt, result } => {
             lifecycle::prepared(turn, job, task, attempt, result);

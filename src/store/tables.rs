@@ -3,10 +3,10 @@
 use super::error::StoreError;
 use super::index;
 use super::records::{
-    DeviceStateRecord, DropRecord, JobRecord, LeaseRecord, LoggedEvent, Record, RecordError,
-    SubmissionRecord, decode_record, encode, encode_record,
+    DropRecord, JobRecord, LeaseRecord, LoggedEvent, Record, RecordError, StandingRecord, SubmissionRecord,
+    decode_record, encode, encode_record,
 };
-use crate::model::{DeviceState, DropIdent, Event, EventRecord, Job, Lease, LeaseId, Uuid};
+use crate::model::{DropIdent, Event, EventRecord, Job, Lease, LeaseId, Standing, Uuid};
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use std::collections::HashMap;
 use std::path::Path;
@@ -34,8 +34,8 @@ pub struct Batch {
     pub jobs: Vec<Job>,
     /// Leases that changed, as they are now.
     pub leases: Vec<Lease>,
-    /// Devices whose state must be remembered, as they are now.
-    pub devices: Vec<(Uuid, DeviceState)>,
+    /// Devices that must be remembered, as they are now.
+    pub devices: Vec<(Uuid, Standing)>,
     /// Devices about which there is nothing more to remember.
     pub forget_devices: Vec<Uuid>,
 }
@@ -81,8 +81,8 @@ impl Encoded {
             let bytes = encode::<_, LeaseRecord>(lease).map_err(record(path, "lease", &lease.id))?;
             encoded.leases.push((lease.id.0, over_at(lease), bytes));
         }
-        for (uuid, state) in &batch.devices {
-            let bytes = encode::<_, DeviceStateRecord>(state).map_err(record(path, "device", uuid))?;
+        for (uuid, standing) in &batch.devices {
+            let bytes = encode::<_, StandingRecord>(standing).map_err(record(path, "device", uuid))?;
             encoded.devices.push((uuid.0.clone(), bytes));
         }
         encoded.forget_devices = batch.forget_devices.iter().map(|uuid| uuid.0.clone()).collect();
@@ -229,6 +229,7 @@ const fn event_of(event: &Event) -> EventOf {
         | Event::AttemptReturned { job, .. }
         | Event::AttemptReleased { job, .. }
         | Event::AttemptDropped { job, .. }
+        | Event::AttemptNoted { job, .. }
         | Event::RetryQueued { job, .. }
         | Event::JobDone { job, .. }
         | Event::CancelRequested { job, .. }
@@ -239,7 +240,11 @@ const fn event_of(event: &Event) -> EventOf {
         | Event::JobPaused { job, .. }
         | Event::JobResumed { job } => EventOf::Job(job.0),
         Event::LeaseEnded { lease, .. } | Event::LeaseReturned { lease, .. } => EventOf::Lease(*lease),
-        Event::SubmissionAccepted { .. } | Event::DeviceChanged { .. } => EventOf::Nobody,
+        Event::SubmissionAccepted { .. }
+        | Event::DeviceChanged { .. }
+        | Event::DeviceFaulted { .. }
+        | Event::DeviceCleared { .. }
+        | Event::DeviceClosing { .. } => EventOf::Nobody,
     }
 }
 

@@ -7,6 +7,7 @@ mod build;
 mod commands;
 mod dependencies;
 mod devices;
+mod faults;
 mod lifecycle;
 mod planning;
 mod properties;

@@ -573,14 +573,24 @@ impl Sim {
             assert_eq!(same, *lease);
         }
         for (uuid, state) in &self.disk.devices {
-            assert_eq!(folded.pool.get(uuid).map(|device| &device.state), Some(state));
+            let same = folded.pool.get(uuid).map(overnight::sched::world::Device::standing);
+            assert_eq!(same.as_ref(), Some(state));
         }
     }
 }
 
 fn process(token: Option<Token>) -> GpuProcess {
     let (name, kind) = ("python".to_owned(), ProcessKind::Compute);
-    GpuProcess { pid: 9, name, uid: None, kind, memory: Some(Bytes::gib(1)), token, ignored: false }
+    GpuProcess {
+        pid: 9,
+        name,
+        uid: None,
+        user: None,
+        kind,
+        memory: Some(Bytes::gib(1)),
+        token,
+        ignored: false,
+    }
 }
 
 fn place(work: &Work) -> (LeaseId, TaskIx, AttemptNo) {

@@ -62,6 +62,7 @@ pub(crate) struct Sandbox {
     dir: TempDir,
     gpus: String,
     environment: Vec<(String, PathBuf)>,
+    arguments: Vec<String>,
     scheduler: Option<Child>,
 }
 
@@ -77,7 +78,7 @@ impl Sandbox {
         for folder in ["home", "gates", "staging"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        Self { dir, gpus: gpus.to_owned(), environment, scheduler: None }
+        Self { dir, gpus: gpus.to_owned(), environment, arguments: Vec::new(), scheduler: None }
     }
 
     /// One with a scheduler that answers.
@@ -153,6 +154,12 @@ impl Sandbox {
 
     /// Starts the scheduler and waits until it answers.
     pub(crate) fn serve(&mut self) {
+        self.serve_with(&[]);
+    }
+
+    /// Likewise, with more arguments, which a later start of this sandbox has too.
+    pub(crate) fn serve_with(&mut self, more: &[&str]) {
+        self.arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
         self.spawn_scheduler();
         eventually("a scheduler that answers", || {
             let child = self.scheduler.as_mut()?;
@@ -167,6 +174,7 @@ impl Sandbox {
         let said = File::options().create(true).append(true).open(self.dir().join("scheduler.out")).unwrap();
         let child = self
             .command(&["serve", "--gpus", &self.gpus])
+            .args(&self.arguments)
             .env("SCHEDULERS_OWN", "secret")
             .stdout(said.try_clone().unwrap())
             .stderr(said)

@@ -18,14 +18,14 @@ mod tests;
 use event::OriginRecord;
 pub(super) use event::{DropRecord, LoggedEvent, SubmissionRecord};
 pub(super) use job::JobRecord;
-pub(super) use lease::{DeviceStateRecord, LeaseRecord};
+pub(super) use lease::{LeaseRecord, StandingRecord};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// The version of all shapes below. Stored once for the file; a file of another version is upgraded or refused.
-pub(super) const RECORD_VERSION: u32 = 1;
+pub(super) const RECORD_VERSION: u32 = 2;
 
 /// Why a value cannot be stored or read.
 #[derive(Debug, Error)]
