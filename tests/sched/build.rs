@@ -2,10 +2,10 @@
 //! store would remember.
 
 use overnight::model::{
-    Amount, AttemptNo, Bytes, Code, Collected, Cursor, DataFrom, DataItem, DeviceState, EndedBy, EventRecord,
-    Generation, Gpu, GpuIds, GpuReading, HostReading, Job, JobId, JobSpec, Lease, LeaseId, Limit, Now,
-    Origin, Owner, Priority, Request, Retry, Run, RunEnd, Setup, Span, Stage, Stop, TaskIx, Token, Uuid,
-    Work, WorkKind,
+    Amount, AttemptNo, Bytes, Code, Collected, Cursor, DataFrom, DataItem, EndedBy, EventRecord, Generation,
+    Gpu, GpuIds, GpuReading, HostReading, Job, JobId, JobSpec, Lease, LeaseId, Limit, Now, Origin, Owner,
+    Priority, Request, Retry, Run, RunEnd, Setup, Span, Stage, Standing, Stop, TaskIx, Token, Uuid, Work,
+    WorkKind,
 };
 use overnight::protocol::{Command, Reply};
 use overnight::sched::{Decision, Effect, EngineReport, Input, Moment, Remembered, Submission, World, step};
@@ -137,6 +137,7 @@ pub fn reading(uuid: &Uuid, at: Now) -> GpuReading {
         utilisation: Some(50),
         temperature_c: Some(40),
         power_w: Some(60),
+        health: overnight::model::Health::default(),
         processes: Some(Vec::new()),
         lock: None,
     }
@@ -160,7 +161,7 @@ pub fn submission(specs: Vec<JobSpec>) -> Submission {
 pub struct Disk {
     pub jobs: BTreeMap<JobId, Job>,
     pub leases: BTreeMap<LeaseId, Lease>,
-    pub devices: BTreeMap<Uuid, DeviceState>,
+    pub devices: BTreeMap<Uuid, Standing>,
     pub log: Vec<EventRecord>,
     pub drops: Vec<overnight::model::DropIdent>,
     counters: overnight::sched::Counters,
@@ -177,7 +178,7 @@ impl Disk {
             self.leases.extend(world.lease(id).map(|lease| (id, lease.clone())));
         }
         for uuid in touched.devices {
-            self.devices.extend(world.pool.get(&uuid).map(|device| (uuid, device.state.clone())));
+            self.devices.extend(world.pool.get(&uuid).map(|device| (uuid, device.standing())));
         }
         for record in events {
             if let overnight::model::Event::SubmissionAccepted { ident: Some(ident), .. } = &record.event {
@@ -287,6 +288,12 @@ impl Rig {
             })
             .collect();
         self.step(vec![Input::Readings(readings)])
+    }
+
+    /// Likewise, after `secs` seconds.
+    pub fn wait_with(&mut self, secs: u64, change: impl Fn(&mut GpuReading)) -> &Decision {
+        self.pass(Span::secs(secs));
+        self.read_with(change)
     }
 
     /// Submits with fresh readings in the same turn, as a shell with cheap readings does.

@@ -181,7 +181,6 @@ fn operators_close_open_and_clear_devices() {
     let mut rig = Rig::new(2);
     let id = rig.submit(job("a"));
     let close = |gpus| Command::Close { gpus, reason: "fan".to_owned() };
-    assert!(matches!(rig.command(close(GpuSelect::Index(0))), Reply::Refused { .. }), "held");
     assert!(is_ok(&rig.command(close(GpuSelect::Index(1)))));
     assert!(matches!(rig.command(close(GpuSelect::Index(7))), Reply::NotFound { .. }));
     let waits = rig.submit(job("b"));

@@ -14,7 +14,16 @@ fn state(rig: &Rig, index: u32) -> DeviceState {
 
 fn process(pid: u32, kind: ProcessKind, token: Option<Token>) -> GpuProcess {
     let name = "python".to_owned();
-    GpuProcess { pid, name, uid: Some(1), kind, memory: Some(Bytes::gib(4)), token, ignored: false }
+    GpuProcess {
+        pid,
+        name,
+        uid: Some(1),
+        user: None,
+        kind,
+        memory: Some(Bytes::gib(4)),
+        token,
+        ignored: false,
+    }
 }
 
 fn used_by(kind: ProcessKind) -> impl Fn(&mut GpuReading) {
@@ -28,7 +37,7 @@ fn used_by(kind: ProcessKind) -> impl Fn(&mut GpuReading) {
 fn a_device_that_somebody_else_uses_is_outside_and_free_again_within_a_second() {
     let mut rig = Rig::new(1);
     rig.read_with(used_by(ProcessKind::Compute));
-    assert_eq!(state(&rig, 0), DeviceState::Outside { who: "pid 77 python".to_owned() });
+    assert_eq!(state(&rig, 0), DeviceState::Outside { who: "pid 77 python of uid 1".to_owned() });
     rig.step(vec![Input::Submission(Box::new(crate::build::submission(vec![job("a")])))]);
     let id = overnight::model::JobId(1);
     assert_eq!(rig.why(id), "needs a free GPU; GPU 0 is outside");
@@ -53,16 +62,15 @@ fn displays_and_ignored_processes_belong_to_the_baseline() {
 
 #[test]
 fn what_cannot_be_read_is_unknown_and_not_granted() {
-    let broken: [fn(&mut GpuReading); 4] = [
+    let broken: [fn(&mut GpuReading); 3] = [
         |reading| reading.memory_used = None,
         |reading| reading.processes = None,
         |reading| reading.unreadable = Some(Unreadable::Failed { detail: "timeout".to_owned() }),
-        |reading| reading.unreadable = Some(Unreadable::Gone { detail: "off the bus".to_owned() }),
     ];
     for change in broken {
         let mut rig = Rig::new(1);
         rig.read_with(change);
-        assert!(matches!(state(&rig, 0), DeviceState::Unknown { .. } | DeviceState::Gone { .. }));
+        assert!(matches!(state(&rig, 0), DeviceState::Unknown { .. }));
         rig.step(vec![Input::Submission(Box::new(crate::build::submission(vec![job("a")])))]);
         assert_eq!(rig.world.leases.iter().count(), 0);
         rig.read();
@@ -240,7 +248,7 @@ fn what_is_not_clean_after_thirty_seconds_is_in_quarantine_with_the_culprit() {
     rig.read_with(dirty);
     assert_eq!(state(&rig, 0), DeviceState::Free, "the clean one is not kept");
     let DeviceState::Quarantined(why) = state(&rig, 1) else { panic!("quarantined") };
-    assert_eq!(why.why, "GPU-0001: left over: pid 9 python");
+    assert_eq!(why.why, "left over: pid 9 python of uid 1");
     // The quarantine is durable, and ends by itself once the device is clean.
     rig.restart();
     assert!(matches!(state(&rig, 1), DeviceState::Quarantined(_)));
@@ -267,6 +275,110 @@ fn memory_that_a_run_left_behind_keeps_its_device_in_quarantine_until_somebody_c
     rig.command(Command::Clear { gpu: GpuSelect::Index(0) });
     rig.read_with(leak);
     assert_eq!(state(&rig, 0), DeviceState::Free);
+}
+
+#[test]
+fn a_device_in_quarantine_is_looked_at_less_and_less_often_whether_or_not_anybody_waits() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    let leak = |reading: &mut GpuReading| reading.memory_used = Some(Bytes::gib(1));
+    rig.pass(Span::secs(31));
+    rig.read_with(leak);
+    let began = rig.now;
+    let mut looks = Vec::new();
+    while looks.len() < 9 {
+        let wake = rig.last.wake.expect("a next look").at;
+        rig.pass(Span(wake - rig.now.boottime_ms));
+        rig.step(Vec::new());
+        assert!(rig.last.effects.contains(&Effect::Probe), "due at {looks:?}");
+        looks.push(rig.now.since(&began).unwrap().as_secs());
+        rig.read_with(leak);
+        assert!(!rig.last.effects.contains(&Effect::Probe), "once is enough");
+    }
+    assert_eq!(looks, [1, 2, 5, 10, 20, 30, 60, 120, 180]);
+    // The looks go on after a restart.
+    rig.restart();
+    rig.read_with(leak);
+    assert_eq!(rig.last.wake.map(|wake| wake.at - rig.now.boottime_ms), Some(60_000));
+}
+
+#[test]
+fn what_is_wrong_with_a_device_in_quarantine_is_what_is_wrong_with_it_now() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    let token = rig.world.leases.get(rig.lease(id)).unwrap().token.clone();
+    let why = |rig: &Rig| match state(rig, 0) {
+        DeviceState::Quarantined(quarantine) => (quarantine.why, quarantine.since),
+        other => panic!("{other:?}"),
+    };
+    rig.pass(Span::secs(31));
+    rig.read_with(|reading| {
+        let ours = |pid| process(pid, ProcessKind::Compute, Some(token.clone()));
+        reading.processes = Some((1..=5).map(ours).collect());
+    });
+    let (first, since) = why(&rig);
+    let named = "left over: pid 1 python of uid 1, pid 2 python of uid 1, pid 3 python of uid 1 and more";
+    assert_eq!(first, named);
+    rig.pass(Span::secs(1));
+    rig.read_with(|reading| reading.memory_used = Some(Bytes::gib(40)));
+    assert_eq!(why(&rig), ("memory in use by nobody who can be seen".to_owned(), since));
+}
+
+#[test]
+fn a_process_of_the_lease_is_left_over_whatever_it_does_on_the_device() {
+    for change in [
+        |process: &mut GpuProcess| process.kind = ProcessKind::Graphics,
+        |process: &mut GpuProcess| process.ignored = true,
+    ] {
+        let mut rig = Rig::new(1);
+        let id = rig.submit(job("a"));
+        rig.started(id);
+        let token = rig.world.leases.get(rig.lease(id)).unwrap().token.clone();
+        rig.pass(Span::secs(1));
+        rig.ended(id, RunEnd::Exited { code: 0 });
+        rig.pass(Span(5));
+        rig.read_with(|reading| {
+            let mut left = process(9, ProcessKind::Compute, Some(token.clone()));
+            change(&mut left);
+            left.memory = None;
+            reading.processes = Some(vec![left]);
+        });
+        assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }));
+        rig.pass(Span(5));
+        rig.read();
+        assert_eq!(state(&rig, 0), DeviceState::Free);
+    }
+}
+
+#[test]
+fn what_a_display_holds_is_not_counted_twice() {
+    let mut rig = Rig::new(1);
+    let display = |used: u64, held: u64| {
+        move |reading: &mut GpuReading| {
+            let mut display = process(5, ProcessKind::Graphics, None);
+            display.memory = Some(Bytes::gib(held));
+            reading.memory_used = Some(Bytes::gib(used));
+            reading.processes = Some(vec![display]);
+        }
+    };
+    rig.step(vec![Input::Submission(Box::new(crate::build::submission(vec![job("a")])))]);
+    rig.read_with(display(20, 20));
+    let id = overnight::model::JobId(1);
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    rig.pass(Span(5));
+    rig.read_with(display(38, 20));
+    assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }), "18 GiB are nobody's");
+    rig.pass(Span(5));
+    rig.read_with(display(30, 30));
+    assert_eq!(state(&rig, 0), DeviceState::Free, "a display may grow");
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn a_quarantine_is_the_verdict_of_its_lease() {
     let why =
         overnight::model::Quarantine { why: "x".to_owned(), since: Now::default(), lease: Some(LeaseId(1)) };
     let said = found(|disk| {
-        disk.devices.insert(crate::build::uuid(1), overnight::model::DeviceState::Quarantined(why));
+        disk.devices.insert(crate::build::uuid(1), overnight::model::DeviceState::Quarantined(why).into());
     });
     assert_eq!(said, "I8: GPU-0001 is in quarantine after a lease that did not end so");
 }

@@ -8,6 +8,7 @@ mod clocks;
 mod commands;
 mod dependencies;
 mod devices;
+mod faults;
 mod invariants;
 mod lifecycle;
 mod planning;

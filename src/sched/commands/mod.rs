@@ -82,9 +82,11 @@ fn fresh(turn: &Turn<'_>, job: JobId, generation: Generation) -> Result<Job, Rep
         None => Err(Reply::NotFound { message: format!("no job {job}") }),
         Some(row) if row.generation != generation => Err(refused(format!(
             "#{job} has changed meanwhile: it is {} now; look again",
-            row.done
-                .as_ref()
-                .map_or_else(|| row.state().word().to_owned(), |(_, outcome)| outcome.to_string())
+            match (&row.done, &row.cancel) {
+                (Some((_, outcome)), _) => outcome.to_string(),
+                (None, Some(cancel)) => format!("being cancelled by {}", cancel.by),
+                (None, None) => row.state().word().to_owned(),
+            }
         ))),
         Some(row) => Ok(row.clone()),
     }

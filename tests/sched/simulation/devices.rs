@@ -126,7 +126,16 @@ fn look(machine: &Machine, uuid: &Uuid) -> GpuReading {
 
 fn process(token: Option<Token>) -> GpuProcess {
     let (name, kind) = ("python".to_owned(), ProcessKind::Compute);
-    GpuProcess { pid: 9, name, uid: None, kind, memory: Some(Bytes::gib(1)), token, ignored: false }
+    GpuProcess {
+        pid: 9,
+        name,
+        uid: None,
+        user: None,
+        kind,
+        memory: Some(Bytes::gib(1)),
+        token,
+        ignored: false,
+    }
 }
 
 fn lock(token: Token) -> LockHolder {
