@@ -222,6 +222,7 @@ fn what_jobs_lack_is_told() {
     let tools = said(|facts| facts.work.tools[0].1 = None);
     assert!(tools[0].found.contains("no bash") && tools[0].level == Level::Fail, "{tools:#?}");
     assert!(said(|facts| facts.work.tools[1].1 = None).is_empty(), "not everybody needs python");
+    one(Level::Warn, "environment", "does not tell", "environment.path", |facts| facts.work.known = false);
     one(Level::Warn, "environment", "others may put programs into /opt/x", "chmod go-w /opt/x", |facts| {
         facts.work.loose = vec!["/opt/x".into()];
     });
