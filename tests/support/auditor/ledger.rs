@@ -227,8 +227,15 @@ fn witnessed(
     let Some((ended, by, logged)) = &life.ended else { return };
     match &part.ended {
         Some(end) => {
-            let same = *ended == end.at && *by == end.by && life.suspended_ms == end.suspended_ms;
-            let same_end = attempt.and_then(|attempt| attempt.end.as_ref()) == Some(&end.how);
+            // No more is waived for suspend than was held.
+            let suspended_ms = end.suspended_ms.min(lease.held_ms().unwrap_or_default());
+            let same = *ended == end.at && *by == end.by && life.suspended_ms == suspended_ms;
+            let came = attempt.and_then(|attempt| attempt.end.as_ref());
+            // What is lost while it is being cancelled is cancelled.
+            let cancelled = word(&end.how) == "lost"
+                && came.map(word) == Some("cancelled")
+                && lives.jobs.get(&life.job).is_some_and(|job| job.cancelling);
+            let same_end = came == Some(&end.how) || cancelled;
             if !same || !same_end {
                 let text = format!(
                     "lease {id}: {ended:?} by {by}, {:?}; its journal says {end:?}",
@@ -262,8 +269,11 @@ fn unwitnessed(
     findings: &mut Findings,
 ) {
     let id = lease.id;
-    if end.map(word) != Some("lost") || !lease.waived {
-        findings.add("I13", format!("lease {id}: nobody saw how it ended, and it came to {end:?}"));
+    // Whoever was cancelled got what was asked for.
+    let fits = matches!(end.map(word), Some("lost" | "cancelled"));
+    if !fits || !lease.waived {
+        let not = if lease.waived { "" } else { "not " };
+        findings.add("I13", format!("lease {id}: nobody saw how it ended; it came to {end:?}, {not}waived"));
     }
     let signs =
         [Some(&lease.granted), Some(&lease.heartbeat), journal.last_sign.as_ref(), part.started.as_ref()];
