@@ -177,6 +177,10 @@ impl Running {
         }
         if at_once {
             self.kill_at = Some(now);
+            // At once: the record of it may wait for a disk.
+            if self.kill.is_none() {
+                self.start_kill(now);
+            }
         } else if self.kill_at.is_none() {
             self.warn(now);
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Drops that come while the disk is full: more than any queue between the inbox and the loop holds.
 const FLOOD: usize = 5_000;
@@ -175,44 +175,139 @@ fn store_thread(scheduler: u32) -> String {
     found.unwrap().file_name().unwrap().to_str().unwrap().to_owned()
 }
 
+/// strace at the store's thread of a scheduler; `None`, said so, where that is not to be had.
+fn traced(sandbox: &Sandbox, test: &str, what: &[&str]) -> Option<Tracer> {
+    let thread = store_thread(sandbox.scheduler_pid());
+    let spawned =
+        Command::new("strace").args(["-qq"]).args(what).args(["-p", &thread]).stderr(Stdio::null()).spawn();
+    let Ok(child) = spawned else {
+        skipped(test, "there is no strace");
+        return None;
+    };
+    let mut tracer = Tracer(child);
+    let status = format!("/proc/{}/task/{thread}/status", sandbox.scheduler_pid());
+    let attached = eventually("strace at work", || {
+        let status = fs::read_to_string(&status).unwrap();
+        let traced = status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"));
+        if traced { Some(true) } else { tracer.0.try_wait().unwrap().map(|_| false) }
+    });
+    if !attached {
+        skipped(test, "strace may not attach here");
+        return None;
+    }
+    Some(tracer)
+}
+
+/// Detaches at the end.
+struct Tracer(Child);
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        if let Some(seen) = process::look(self.0.id() as i32) {
+            process::signal(seen.id, rustix::process::Signal::TERM);
+        }
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_slow_sync_holds_up_no_look_no_cancel_and_no_end() {
+    let mut sandbox = Sandbox::new("simulated:4");
+    sandbox.serve();
+    for name in ["cancelled", "killed", "ends", "runs"] {
+        running(&sandbox, name);
+    }
+    let mut terminal = sandbox.in_terminal(&[], 100, 30);
+    terminal.wait_for_text("runs");
+    // Longer than any test waits: it ends when the tracer lets go.
+    let what = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_enter=600000000"];
+    let Some(tracer) = traced(&sandbox, "a_slow_sync_holds_up", &what) else { return };
+    sandbox.drop_file("waits.yaml", &job("true", "", NO_OUTPUT));
+    terminal.wait_for_text("the state disk does not answer");
+    let listed = sandbox.run(&["ls"]).ok();
+    assert!(listed.stderr.contains("! the state disk does not answer"), "{}", listed.stderr);
+    assert!(listed.stdout.contains("runs") && !listed.stdout.contains("waits"), "{}", listed.stdout);
+    assert_eq!(sandbox.show("runs")["state"], "running");
+    sandbox.run(&["cancel", "cancelled"]).ok();
+    sandbox.run(&["cancel", "--now", "killed"]).ok();
+    sandbox.open_gate("ends");
+    for name in ["cancelled", "killed", "ends"] {
+        eventually("the end of a process", || is_gone(&sandbox, name).then_some(()));
+    }
+    let refused = until_refused(&sandbox, "refused", "nothing is changed");
+    assert_eq!(refused.code, 1);
+    terminal.send("2");
+    terminal.wait_for_text("the state disk does not answer");
+    drop(tracer);
+    for (name, outcome) in
+        [("cancelled", "cancelled"), ("killed", "cancelled"), ("ends", "succeeded"), ("waits", "succeeded")]
+    {
+        assert_eq!(sandbox.wait_for_end(name), outcome, "{name}");
+    }
+    terminal.wait_for_no_text("the state disk does not answer");
+    assert_eq!(sandbox.wait_for_state("runs", "running")["outcome"], Value::Null);
+    sandbox.open_gate("runs");
+    assert_eq!(sandbox.wait_for_end("runs"), "succeeded");
+    nothing_is_left_behind(&sandbox);
+}
+
+#[test]
+fn a_disk_that_stands_still_for_a_while_loses_nobody() {
+    let test = "a_disk_that_stands_still";
+    let Some(disk) = LoopDisk::new(test, 64, &[], "") else { return };
+    let mut sandbox = Sandbox::on(disk.path(), "simulated:2");
+    sandbox.serve();
+    for name in ["cancelled", "runs"] {
+        let file = sandbox.dir().join(format!("{name}.yaml"));
+        fs::write(&file, job(&wait_at(&sandbox, name), "", NO_OUTPUT)).unwrap();
+        sandbox.run(&["submit", file.to_str().unwrap()]).ok();
+        sandbox.wait_for_state(name, "running");
+    }
+    let frozen = disk.freeze();
+    let since = overnight::clock::monotonic().0;
+    // It has to be accepted, which cannot be; whether it is told so or waits is not the point here.
+    let file = sandbox.dir().join("asked.yaml");
+    fs::write(&file, job("true", "", NO_OUTPUT)).unwrap();
+    let mut asked =
+        sandbox.command(&["submit", file.to_str().unwrap()]).stderr(Stdio::null()).spawn().unwrap();
+    eventually("a list that says that the disk does not answer", || {
+        let listed = sandbox.run(&["ls"]).ok();
+        (listed.stdout.contains("runs") && listed.stderr.contains("does not answer")).then_some(())
+    });
+    let cancel = sandbox.run(&["cancel", "cancelled"]).ok();
+    assert!(cancel.stdout.contains("is being stopped"), "{}", cancel.stdout);
+    // Longer than between two heartbeats.
+    eventually("six seconds", || (overnight::clock::monotonic().0 > since + 6000).then_some(()));
+    sandbox.run(&["ls"]).ok();
+    drop(frozen);
+    asked.wait().unwrap();
+    assert_eq!(sandbox.wait_for_end("cancelled"), "cancelled");
+    let runs = sandbox.wait_for_state("runs", "running");
+    assert_eq!(attempts(&sandbox.show("runs")).len(), 1, "{runs:#}");
+    sandbox.open_gate("runs");
+    assert_eq!(sandbox.wait_for_end("runs"), "succeeded");
+    let many = sandbox.jobs().iter().filter(|job| job["name"] == "asked").count();
+    assert_eq!(many, 1, "what was asked for is there once");
+    assert_eq!(sandbox.wait_for_end("asked"), "succeeded");
+    nothing_is_left_behind(&sandbox);
+}
+
 #[test]
 fn a_sync_that_failed_is_not_believed_and_the_same_events_are_made_durable_again() {
     let mut sandbox = Sandbox::new("simulated:2");
     sandbox.serve();
     running(&sandbox, "before");
     let trace = sandbox.dir().join("trace");
-    let mut strace = match Command::new("strace")
-        .args([
-            "-f",
-            "-qq",
-            "-e",
-            "trace=fdatasync,fadvise64,pwrite64",
-            "-e",
-            "inject=fdatasync:error=EIO:when=1",
-        ])
-        .args(["-o", trace.to_str().unwrap(), "-p", &store_thread(sandbox.scheduler_pid())])
-        .stderr(Stdio::piped())
-        .spawn()
-    {
-        Ok(child) => child,
-        Err(error) => return skipped("a_sync_that_failed_is_not_believed", &format!("no strace: {error}")),
-    };
-    let attached = || {
-        let status = format!(
-            "/proc/{}/task/{}/status",
-            sandbox.scheduler_pid(),
-            store_thread(sandbox.scheduler_pid())
-        );
-        let status = fs::read_to_string(status).unwrap();
-        status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
-    };
-    let gave_up = eventually("strace at work", || match strace.try_wait().unwrap() {
-        Some(_) => Some(true),
-        None => attached().then_some(false),
-    });
-    if gave_up {
-        return skipped("a_sync_that_failed_is_not_believed", "strace may not attach here");
-    }
+    let what = [
+        "-f",
+        "-e",
+        "trace=fdatasync,fadvise64,pwrite64",
+        "-e",
+        "inject=fdatasync:error=EIO:when=1",
+        "-o",
+        trace.to_str().unwrap(),
+    ];
+    let Some(tracer) = traced(&sandbox, "a_sync_that_failed_is_not_believed", &what) else { return };
     let file = sandbox.dir().join("asked.yaml");
     fs::write(&file, job("true", "", NO_OUTPUT)).unwrap();
     let asked = sandbox.run(&["submit", file.to_str().unwrap()]);
@@ -223,8 +318,7 @@ fn a_sync_that_failed_is_not_believed_and_the_same_events_are_made_durable_again
         asked.stderr
     );
     assert_eq!(sandbox.wait_for_end("asked"), "succeeded");
-    process::signal(process::look(strace.id() as i32).unwrap().id, rustix::process::Signal::TERM);
-    strace.wait().unwrap();
+    drop(tracer);
 
     let trace = fs::read_to_string(&trace).unwrap();
     let calls: Vec<&str> =
