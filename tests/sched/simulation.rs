@@ -44,6 +44,8 @@ enum Happening {
     /// To a supervisor: goes on without a scheduler.
     Starts(LeaseId),
     Ends(LeaseId, RunEnd),
+    /// What had not answered the kill.
+    Goes(LeaseId),
     Collects(LeaseId),
 }
 
@@ -53,6 +55,8 @@ struct Work {
     boot: u128,
     started: Option<Now>,
     ended: Option<(Now, RunEnd, EndedBy)>,
+    /// Some process did not answer the kill and is still there.
+    stuck: bool,
     collected: bool,
     /// It died without a word, at a time that nobody saw.
     silent: bool,
@@ -257,6 +261,7 @@ impl Sim {
                 Happening::Shell(input) => inputs.push(input),
                 Happening::Starts(lease) => self.starts(lease),
                 Happening::Ends(lease, end) => self.ends(lease, end),
+                Happening::Goes(lease) => self.goes(lease),
                 Happening::Collects(lease) => self.collects(lease),
             }
         }
@@ -352,6 +357,17 @@ impl Sim {
         let lease = launch.lease;
         assert!(!self.work.contains_key(&lease), "lease {lease} is launched twice");
         let (mut cores, mut memory) = (launch.cores, launch.memory.0);
+        for other in self.work.values().filter(|work| work.stuck && work.boot == self.boot) {
+            assert_ne!(other.launch.job, launch.job, "a process of the last attempt of {} lives", launch.job);
+            for device in &launch.devices {
+                let same = other.launch.devices.iter().any(|held| held.uuid == device.uuid);
+                assert!(
+                    !same,
+                    "{} is given away with a process of lease {}",
+                    device.uuid, other.launch.lease
+                );
+            }
+        }
         for other in self.work.values().filter(|work| work.lives(self.boot)) {
             assert_ne!(other.launch.job, launch.job, "two attempts of job {} live", launch.job);
             assert_ne!(other.launch.token, launch.token);
@@ -388,7 +404,15 @@ impl Sim {
     }
 
     fn fresh(&self, launch: Launch) -> Work {
-        Work { launch, boot: self.boot, started: None, ended: None, collected: false, silent: false }
+        Work {
+            launch,
+            boot: self.boot,
+            started: None,
+            ended: None,
+            stuck: false,
+            collected: false,
+            silent: false,
+        }
     }
 
     fn starts(&mut self, lease: LeaseId) {
@@ -416,8 +440,15 @@ impl Sim {
                 why,
             });
         }
-        work.ended = Some((now, end, EndedBy::Proven));
+        work.stuck = self.faults && self.dice.percent(5);
+        let by = if work.stuck { EndedBy::AfterKill } else { EndedBy::Proven };
+        work.ended = Some((now, end, by));
         let report = ended(work);
+        if work.stuck {
+            let ms = self.dice.below(90_000);
+            self.later(ms, Happening::Goes(lease));
+            self.report(EngineReport::Outlived { lease, who: "4711 (dd)".to_owned() });
+        }
         if self.faults && self.dice.percent(10) {
             let uuids: Vec<Uuid> =
                 self.work[&lease].launch.devices.iter().map(|device| device.uuid.clone()).collect();
@@ -429,6 +460,15 @@ impl Sim {
         self.report(report);
         let ms = self.dice.below(1_000);
         self.later(ms, Happening::Collects(lease));
+    }
+
+    fn goes(&mut self, lease: LeaseId) {
+        let boot = self.boot;
+        let Some(work) = self.work.get_mut(&lease).filter(|work| work.stuck && work.boot == boot) else {
+            return;
+        };
+        work.stuck = false;
+        self.report(EngineReport::Gone { lease });
     }
 
     fn collects(&mut self, lease: LeaseId) {
@@ -464,7 +504,9 @@ impl Sim {
     fn survey(&mut self) {
         let open = self.world.leases.iter().map(|lease| lease.id);
         let current = self.world.queue.live().filter_map(|job| job.tasks[0].current().state.lease());
-        let leases: BTreeSet<LeaseId> = open.chain(current).collect();
+        let now = self.now();
+        let unproven = self.world.unproven(&now).map(|lease| lease.id);
+        let leases: BTreeSet<LeaseId> = open.chain(current).chain(unproven).collect();
         for lease in leases {
             let now = self.now();
             let mut said = Vec::new();
@@ -475,6 +517,8 @@ impl Sim {
                 Some(work) => {
                     said.extend(work.started.map(|_| started(work)));
                     said.extend(work.ended.as_ref().map(|_| ended(work)));
+                    let outlived = work.ended.as_ref().is_some_and(|(_, _, by)| *by == EndedBy::AfterKill);
+                    said.extend((outlived && !work.stuck).then_some(EngineReport::Gone { lease }));
                     said.extend(work.collected.then(|| collected(work)));
                     if work.ended.is_none() && !work.lives(self.boot) {
                         let (heartbeat, at, why) = (work.started, None, "gone".to_owned());
@@ -536,7 +580,7 @@ impl Sim {
                 return;
             }
         }
-        panic!("not done: {:#?}", self.pending());
+        panic!("not done after {} ms: {:#?}", self.t, self.pending());
     }
 
     /// What the durable record must say in the end.
