@@ -215,19 +215,24 @@ pub(super) fn watch(turn: &mut Turn<'_>) {
                 | DeviceState::Quarantined(_)
         )
     };
-    let some_out = turn.world.pool.devices().any(|(_, device)| device.gpu.is_some() && out(&device.state));
-    if !some_out {
-        return;
-    }
+    // How long ago the one that was read longest ago was read: a reading must not ask for the next one at once.
+    let age = |reading: &GpuReading| turn.now.since(&reading.at).unwrap_or(WATCH_EVERY);
+    let devices = turn.world.pool.devices().map(|(_, device)| device);
+    let ages = devices
+        .filter(|device| device.gpu.is_some() && out(&device.state))
+        .map(|device| device.reading.as_ref().map_or(WATCH_EVERY, age));
+    let Some(oldest) = ages.max() else { return };
     let waits = turn
         .world
         .queue
         .line()
         .take(WATCH_DEPTH)
         .any(|job| ask(turn.world, job).gpus > 0 && plan::gate(turn.world, job, &turn.now).is_none());
-    if waits {
+    if waits && oldest >= WATCH_EVERY {
         turn.effect(Effect::Probe);
         turn.wake(turn.now.boottime_ms + WATCH_EVERY.0);
+    } else if waits {
+        turn.wake(turn.now.boottime_ms + (WATCH_EVERY.0 - oldest.0));
     }
 }
 

@@ -38,11 +38,17 @@ fn a_device_that_somebody_else_uses_is_outside_and_free_again_within_a_second() 
     let mut rig = Rig::new(1);
     rig.read_with(used_by(ProcessKind::Compute));
     assert_eq!(state(&rig, 0), DeviceState::Outside { who: "pid 77 python of uid 1".to_owned() });
+    rig.pass(Span::secs(2));
     rig.step(vec![Input::Submission(Box::new(crate::build::submission(vec![job("a")])))]);
     let id = overnight::model::JobId(1);
     assert_eq!(rig.why(id), "needs a free GPU; GPU 0 is outside");
+    let wake = |rig: &Rig| rig.last.wake.map(|wake| wake.at - rig.now.boottime_ms);
     assert!(rig.last.effects.contains(&Effect::Probe));
-    assert_eq!(rig.last.wake.map(|wake| wake.at - rig.now.boottime_ms), Some(1_000));
+    assert_eq!(wake(&rig), Some(1_000));
+    // The reading that comes of it asks for the next one only when that is due: it would have no end.
+    rig.read_with(used_by(ProcessKind::Compute));
+    assert!(!rig.last.effects.contains(&Effect::Probe));
+    assert_eq!(wake(&rig), Some(1_000));
     rig.wait(1);
     assert_eq!(rig.state(id), Cursor::Renting);
 }

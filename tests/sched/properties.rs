@@ -351,6 +351,8 @@ enum Noise {
     Missing(u64, bool, bool),
     NotLaunched(u64),
     Heartbeat(u64),
+    Outlived(u64),
+    Gone(u64),
     Prepared(u64, bool),
     Released(u64, u32),
 }
@@ -380,7 +382,9 @@ fn noise() -> impl Strategy<Value = (u64, Noise)> {
         1 => (lease.clone(), any::<bool>(), any::<bool>())
             .prop_map(|(lease, seen, gone)| Noise::Missing(lease, seen, gone)),
         1 => lease.clone().prop_map(Noise::NotLaunched),
-        1 => lease.prop_map(Noise::Heartbeat),
+        1 => lease.clone().prop_map(Noise::Heartbeat),
+        1 => lease.clone().prop_map(Noise::Outlived),
+        1 => lease.prop_map(Noise::Gone),
         2 => (job.clone(), any::<bool>()).prop_map(|(job, ok)| Noise::Prepared(job, ok)),
         4 => (job, attempt).prop_map(|(job, attempt)| Noise::Released(job, attempt)),
     ];
@@ -470,6 +474,10 @@ impl Noise {
                 let why = "no".to_owned();
                 Input::Engine(EngineReport::NotLaunched { lease: LeaseId(lease), at: now, why })
             }
+            Self::Outlived(lease) => {
+                Input::Engine(EngineReport::Outlived { lease: LeaseId(lease), who: "9 (dd)".to_owned() })
+            }
+            Self::Gone(lease) => Input::Engine(EngineReport::Gone { lease: LeaseId(lease) }),
             Self::Heartbeat(lease) => {
                 Input::Engine(EngineReport::Heartbeat { lease: LeaseId(lease), at: now })
             }
