@@ -568,7 +568,7 @@ fn no_gpu_is_given_twice_whatever_is_submitted_cancelled_and_killed_at_the_same_
     let mut client = connect(&sandbox);
     eventually("the end of all jobs", || {
         match request(&mut client, &Request::Query(Query::Jobs { done: 0 })) {
-            Reply::Jobs(rows) => rows.is_empty().then_some(()),
+            Reply::Jobs { rows, .. } => rows.is_empty().then_some(()),
             other => panic!("{other:?}"),
         }
     });
@@ -594,7 +594,9 @@ fn random_act(client: &mut Client, dice: &mut Dice, run: &str) -> Result<Option<
         );
         return client.request(Request::Command(Command::Submit(file("job", text)))).map(Some);
     }
-    let Reply::Jobs(rows) = client.request(Request::Query(Query::Jobs { done: 0 }))? else { return Ok(None) };
+    let Reply::Jobs { rows, .. } = client.request(Request::Query(Query::Jobs { done: 0 }))? else {
+        return Ok(None);
+    };
     let Some(row) = rows.get(dice.below(rows.len().max(1) as u64) as usize) else { return Ok(None) };
     let undo = dice.below(3) * 30;
     client.request(Request::Command(cancel((row.id, row.generation), undo))).map(Some)

@@ -71,10 +71,13 @@ pub(super) fn read(turn: &mut Turn<'_>, readings: &[GpuReading]) {
 /// A device in quarantine was read. It is let out by what it was put in for, and must be free in every other way.
 fn quarantined(turn: &mut Turn<'_>, uuid: &Uuid, quarantine: &Quarantine) {
     let lease = quarantine.lease.and_then(|lease| turn.world.lease(lease));
-    let drained = lease.map_or(Drained::Clean, |lease| match lease.is_unproven(&turn.now) {
-        // What did not answer its kill may still use it.
-        true => Drained::NotYet(turn.world.leases.culprit(lease.id)),
-        false => turn.world.pool.drained(uuid, lease),
+    let drained = lease.map_or(Drained::Clean, |lease| {
+        if lease.is_unproven(&turn.now) {
+            // What did not answer its kill may still use it.
+            Drained::NotYet(turn.world.leases.culprit(lease.id))
+        } else {
+            turn.world.pool.drained(uuid, lease)
+        }
     });
     faults::recover(turn, uuid, &drained);
     let Some(device) = turn.world.pool.get(uuid) else { return };

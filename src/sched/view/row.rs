@@ -6,6 +6,7 @@ use crate::protocol::{JobRow, OpenLease, TaskCounts};
 use crate::sched::forecast::Forecast;
 use crate::sched::plan::{Reason, ask};
 use crate::sched::world::World;
+use std::path::PathBuf;
 
 /// What a job holds now.
 struct Holding {
@@ -45,8 +46,8 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     let reason = outlook.reasons.get(&job.id);
     let (place, why) = place_and_why(world, (job, state), reason, frame, &indices);
     let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
-    let directory = if frame.brief { Default::default() } else { frame.jobs_dir.join(job.folder()) };
-    let log = if frame.brief { Default::default() } else { directory.join("log.txt") };
+    let directory = if frame.brief { PathBuf::default() } else { frame.jobs_dir.join(job.folder()) };
+    let log = if frame.brief { PathBuf::default() } else { directory.join("log.txt") };
     JobRow {
         id: job.id,
         revision: Revision::default(),
