@@ -19,6 +19,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
+use support::auditor::Auditor;
 use support::sandbox::{Sandbox, eventually};
 
 /// A small seeded generator (splitmix).
@@ -233,6 +234,7 @@ fn tally(told: &[(JobId, bool, String)]) -> BTreeMap<(bool, &str), usize> {
 #[test]
 fn a_cancel_that_meets_a_grant_or_a_start_ends_the_job_once() {
     let mut sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
     let mut client = connect(&sandbox);
     let mut told = Vec::new();
     for seed in 0..races(20) {
@@ -271,11 +273,13 @@ fn a_cancel_that_meets_a_grant_or_a_start_ends_the_job_once() {
     let granted = told.iter().filter(|(job, ..)| jobs[job].granted == 1).count();
     let started = told.iter().filter(|(job, ..)| jobs[job].started == 1).count();
     println!("of {} cancels {granted} met a lease and {started} a started run", told.len());
+    audit.finish();
 }
 
 #[test]
 fn a_cancel_that_meets_the_end_of_a_run_or_its_collection_has_one_outcome() {
     let mut sandbox = Sandbox::serving("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     let mut client = connect(&sandbox);
     let mut told = Vec::new();
     for seed in 0..races(25) {
@@ -301,11 +305,13 @@ fn a_cancel_that_meets_the_end_of_a_run_or_its_collection_has_one_outcome() {
     }
     println!("acknowledged and outcome: {:?}", tally(&told));
     one_winner_each(&mut sandbox, &told);
+    audit.finish();
 }
 
 #[test]
 fn an_undo_that_meets_the_end_of_its_window_takes_all_of_the_cancel_back_or_nothing() {
     let mut sandbox = Sandbox::serving("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     let mut client = connect(&sandbox);
     let mut undone = Vec::new();
     for seed in 0..races(15) {
@@ -354,6 +360,7 @@ fn an_undo_that_meets_the_end_of_its_window_takes_all_of_the_cancel_back_or_noth
         assert_eq!(counts.due, cancels - u32::from(withdrawn), "#{job}: {counts:?}");
         assert_eq!(counts.done, 1, "#{job}: {counts:?}");
     }
+    audit.finish();
 }
 
 /// What three clients do to one job.
@@ -515,6 +522,7 @@ fn a_decision_on_an_old_generation_is_refused_in_words() {
 #[test]
 fn no_gpu_is_given_twice_whatever_is_submitted_cancelled_and_killed_at_the_same_time() {
     let mut sandbox = Sandbox::serving("simulated:3");
+    let audit = Auditor::watch(&sandbox);
     let locks = sandbox.dir().join("locks");
     fs::create_dir(&locks).unwrap();
     let violations = sandbox.dir().join("violations");
@@ -583,6 +591,7 @@ fn no_gpu_is_given_twice_whatever_is_submitted_cancelled_and_killed_at_the_same_
         cancelled.into_inner(),
         refused.into_inner()
     );
+    audit.finish();
 }
 
 /// Submits a job, or cancels one of those that are not done.

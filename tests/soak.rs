@@ -3,7 +3,7 @@
 //! `tests/soak.sh --minutes N` runs it for long; a test suite for some seconds. At the end all is healed, every job must
 //! end, and what it came to must be its own doing or that of a fault that hit it.
 //!
-//! `SOAK_SECONDS`, `SOAK_SEED`; `SOAK_CLOCK=1` also steps the machine's wall clock, where that harms nobody else.
+//! `SOAK_SECONDS`, `SOAK_SEED`; `OVERNIGHT_TEST_CLOCK_STEPS=1` also steps the machine's wall clock, where that harms nobody else.
 
 #![expect(clippy::unwrap_used, reason = "an unwrap is how a test helper fails")]
 

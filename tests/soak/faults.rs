@@ -209,7 +209,7 @@ impl Soak {
 
     /// An hour there, and back the next time; only where it was allowed.
     fn step_clock(&mut self) -> bool {
-        if std::env::var_os("SOAK_CLOCK").is_none() {
+        if std::env::var_os("OVERNIGHT_TEST_CLOCK_STEPS").is_none() {
             return false;
         }
         let by = if self.put_right.clock_off { -3_600 } else { 3_600 };
