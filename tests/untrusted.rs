@@ -23,7 +23,9 @@ mod support;
 #[path = "untrusted/text.rs"]
 mod text;
 
+use serde_json::Value;
 use std::time::Duration;
+use support::sandbox::{Sandbox, eventually};
 
 /// Long enough for a loaded machine; only reached when something is wrong.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -35,6 +37,15 @@ fn skipped(test: &str, why: &str) {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// One job in full, by name. Asked again where the state's disk is slow just then.
+fn shown(sandbox: &Sandbox, job: &str) -> Value {
+    let run = eventually(&format!("an answer about {job}"), || {
+        let run = sandbox.run(&["show", job, "--json"]);
+        (run.code == 0).then_some(run)
+    });
+    run.json()
 }
 
 /// A CPU-only job that runs `run`; `more` are further lines of its sections `data` and `output`.

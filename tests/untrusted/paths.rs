@@ -137,7 +137,7 @@ fn nothing_is_written_through_a_name_that_was_planted_in_the_inbox() {
 /// The receipt of a job that is done.
 fn receipt(sandbox: &Sandbox, name: &str) -> (Value, String) {
     sandbox.wait_for_end(name);
-    let folder = sandbox.job_folder(&sandbox.show(name));
+    let folder = sandbox.job_folder(&super::shown(sandbox, name));
     let text = eventually("a receipt", || fs::read_to_string(folder.join("receipt.json")).ok());
     (serde_json::from_str(&text).unwrap(), text)
 }
@@ -179,7 +179,7 @@ fn work_that_plants_links_in_its_own_folders_gets_nothing_of_what_they_lead_to()
     }
     for (name, _) in &cases {
         let outcome = sandbox.wait_for_end(name);
-        let shown = sandbox.show(name);
+        let shown = super::shown(&sandbox, name);
         assert_eq!(shown["outputs"], serde_json::json!([]), "{name} ({outcome}): {shown:#}");
         // What is looked through is copied or moved; none of it was.
         let folder = sandbox.job_folder(&shown);
@@ -219,7 +219,7 @@ fn a_jobs_folder_is_written_whatever_the_work_has_put_there() {
     );
     sandbox.drop_file("planter.yaml", &job(&plant, "[]", "[]"));
     assert_eq!(sandbox.wait_for_end("planter"), "succeeded");
-    let folder = sandbox.job_folder(&sandbox.show("planter"));
+    let folder = sandbox.job_folder(&super::shown(&sandbox, "planter"));
     for file in ["receipt.json", "receipt.md"] {
         eventually(&format!("a real {file}"), || {
             let meta = fs::symlink_metadata(folder.join(file)).ok()?;
@@ -248,7 +248,7 @@ fn scratch_is_removed_but_not_what_somebody_has_mounted_in_it() {
     );
     sandbox.drop_file("mounter.yaml", &job(&run, "[]", "[]"));
     let outcome = sandbox.wait_for_end("mounter");
-    if sandbox.show("mounter")["outcome"]["code"] == 7 {
+    if super::shown(&sandbox, "mounter")["outcome"]["code"] == 7 {
         return skipped(test, "mounting is not allowed here");
     }
     assert_eq!(outcome, "succeeded");
@@ -314,9 +314,14 @@ fn data_that_is_no_data_is_refused_and_a_link_out_of_a_jobs_output_is_none_of_it
             &format!("{name}.yaml"),
             &job("cat \"$OVERNIGHT_DATA/d\"", &format!("[{{from: \"job:maker/{path}\", as: d}}]"), "[]"),
         );
-        assert_eq!(sandbox.wait_for_end(name), outcome, "{name}: {:#}", sandbox.show(name)["outcome"]);
+        assert_eq!(
+            sandbox.wait_for_end(name),
+            outcome,
+            "{name}: {:#}",
+            super::shown(&sandbox, name)["outcome"]
+        );
     }
-    let why = sandbox.show("of-out")["outcome"]["reason"].as_str().unwrap().to_owned();
+    let why = super::shown(&sandbox, "of-out")["outcome"]["reason"].as_str().unwrap().to_owned();
     assert!(why.contains("leads out of the outputs"), "{why}");
 }
 
@@ -340,7 +345,7 @@ fn a_stranger_cannot_steer_output_by_a_link_in_a_place_for_everybody() {
             + &format!("output_to: {}\n", place.display());
         sandbox.drop_file(&format!("{name}.yaml"), &text);
         assert_eq!(sandbox.wait_for_end(name), "succeeded");
-        sandbox.show(name)["warnings"].to_string()
+        super::shown(&sandbox, name)["warnings"].to_string()
     };
     let notes = to("steered", &shared.join("results"));
     assert!(notes.contains("not copied to"), "{notes}");

@@ -75,19 +75,23 @@ fn with_hostile_job() -> Sandbox {
                exit 3";
     let text = job(run, "[]", "[]").replace("work:\n", &format!("work:\n  env: {{NOTE: \"{IN_YAML}\"}}\n"));
     sandbox.drop_file("hostile.yaml", &text);
-    // A program that is not there: its name is in the words of the failure.
+    assert_eq!(sandbox.wait_for_end("hostile"), "failed");
+    sandbox
+}
+
+/// A job whose program is not there: its name is in the words of the failure.
+fn drop_no_program(sandbox: &Sandbox) {
     let argv = format!(
         "work: {{run: [\"/no/such/{IN_YAML}\", \"{IN_YAML}\"]}}\ndata: []\nrequest: {{gpus: 0, cpus: 1, memory: 1GiB, for: 5m}}\noutput: []\n"
     );
     sandbox.drop_file("no-program.yaml", &argv);
-    assert_eq!(sandbox.wait_for_end("hostile"), "failed");
     sandbox.wait_for_end("no-program");
-    sandbox
 }
 
 #[test]
 fn verbs_and_files_show_words_from_outside_as_text_and_json_keeps_them() {
     let sandbox = with_hostile_job();
+    drop_no_program(&sandbox);
     for args in [
         &["ls", "--all"][..],
         &["ls", "--all", "--json"],
@@ -131,7 +135,7 @@ fn verbs_and_files_show_words_from_outside_as_text_and_json_keeps_them() {
         harmless(&surface, &run.stderr);
         assert!(!(run.stdout.is_empty() && run.stderr.is_empty()), "{surface} said nothing");
     }
-    let shown = sandbox.show("hostile");
+    let shown = super::shown(&sandbox, "hostile");
     assert_eq!(shown["spec"]["work"]["env"]["NOTE"], HOSTILE);
     let outputs: Vec<&str> =
         shown["outputs"].as_array().unwrap().iter().map(|output| output["path"].as_str().unwrap()).collect();
@@ -166,7 +170,7 @@ fn verbs_and_files_show_words_from_outside_as_text_and_json_keeps_them() {
 #[test]
 fn without_a_scheduler_files_of_a_jobs_folder_are_shown_no_less_carefully() {
     let mut sandbox = with_hostile_job();
-    let folder = sandbox.job_folder(&sandbox.show("hostile"));
+    let folder = sandbox.job_folder(&super::shown(&sandbox, "hostile"));
     eventually("a receipt", || fs::metadata(folder.join("receipt.json")).ok());
     sandbox.run(&["stop"]).ok();
     sandbox.kill_scheduler();
