@@ -10,9 +10,6 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 use std::collections::HashSet;
 use std::io::Read;
 
-/// What forks faster than that is left to the kill.
-const SIGNAL_ROUNDS: usize = 8;
-
 /// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reaped {
@@ -79,27 +76,42 @@ impl Tree {
         }));
     }
 
-    /// Sends a signal to every process of the attempt, once to each. How many it reached.
-    ///
-    /// Who was forked while the others were being signalled is found by looking again.
-    pub(super) fn signal_all(&self, signal: Signal) -> usize {
-        let mut seen = Vec::new();
-        let mut reached = 0;
-        for _ in 0..SIGNAL_ROUNDS {
-            let new: Vec<ProcessId> = alive(&self.members()).filter(|id| !seen.contains(id)).collect();
-            if new.is_empty() {
-                break;
-            }
-            reached += new.iter().filter(|id| process::signal(**id, signal)).count();
-            seen.extend(new);
+    /// Sends a signal to every process of the attempt. What is started meanwhile is not meant.
+    pub(super) fn signal_all(&self, signal: Signal) {
+        // A shell's short-lived children are gone before every process of the machine has been looked at.
+        let near = self.near();
+        for id in alive(&near) {
+            process::signal(id, signal);
         }
-        reached
+        let own = std::process::id() as i32;
+        let all = process::all();
+        let known: HashSet<ProcessId> =
+            near.iter().chain(&process::below(&[own], &all)).map(|seen| seen.id).collect();
+        let strays = all.iter().filter(|seen| seen.id.pid != own && !known.contains(&seen.id));
+        for seen in strays.filter(|seen| process::has_token(seen.id.pid, &self.token)) {
+            process::signal(seen.id, signal);
+        }
+    }
+
+    /// Those that the kernel's own lists name: descendants, and who is in the groups.
+    fn near(&self) -> Vec<Seen> {
+        let own = std::process::id() as i32;
+        let mut pids = process::descendants(own);
+        let parents: HashSet<i32> = pids.iter().copied().chain([own]).collect();
+        pids.extend(self.groups.processes());
+        pids.sort_unstable();
+        pids.dedup();
+        // Looked at again: a number may have become another process's since the list was made.
+        let ours = |seen: &Seen| parents.contains(&seen.parent) || self.groups.holds(seen.id.pid);
+        pids.into_iter().filter(|pid| *pid != own).filter_map(process::look).filter(ours).collect()
     }
 
     /// Ends all of them: by the groups at once, and one by one whoever has left these.
     pub(super) fn kill(&self) {
         self.groups.kill();
-        self.signal_all(Signal::KILL);
+        for id in alive(&self.near()).chain(alive(&self.members())) {
+            process::signal(id, Signal::KILL);
+        }
     }
 
     /// Whether nobody is left who is not waiting to be reaped.

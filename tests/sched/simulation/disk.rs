@@ -98,7 +98,10 @@ impl Durable {
             assert_eq!(Lease { heartbeat: lease.heartbeat, ..same }, *lease);
         }
         for (uuid, standing) in &self.disk.devices {
-            assert_eq!(self.folded.pool.get(uuid).map(overnight::sched::world::Device::standing).as_ref(), Some(standing));
+            assert_eq!(
+                self.folded.pool.get(uuid).map(overnight::sched::world::Device::standing).as_ref(),
+                Some(standing)
+            );
         }
     }
 }
