@@ -6,7 +6,7 @@ use super::devices::{self, DeviceLock};
 use super::message::{News, Order, Stopping};
 use super::outlived::Outlived;
 use super::process;
-use super::record::{Ended, Heartbeat, Intent, Journal, Record, VERSION};
+use super::record::{Heartbeat, Intent, Journal, Record, VERSION};
 use super::run::Running;
 use super::seat::{Seat, Seated};
 use super::spec::LaunchSpec;
@@ -250,8 +250,9 @@ impl Supervisor {
                 Stopping::Cancel { by } | Stopping::CancelNow { by } => RunEnd::Cancelled { by: by.clone() },
                 Stopping::Lost { why } => RunEnd::Lost { why: why.clone() },
             };
-            self.record(ended_now(spec.task, spec.attempt, end), true);
-            self.record(collected_now(spec.task, spec.attempt, Place::of(&spec).write_empty().err()), false);
+            let place = Place::of(&spec);
+            self.record(place.ended(end), true);
+            self.record(place.collected(place.write_empty().err()), false);
         }
         let Some(Attempt { phase: Phase::Running(running), .. }) = &mut self.attempt else { return };
         // A record each for the first ones: the journal's room is bounded, a person's patience is not.
@@ -357,18 +358,17 @@ impl Supervisor {
     }
 
     fn never_started(&mut self, attempt: Attempt, end: RunEnd) {
-        let (task, number) = (attempt.task, attempt.number);
-        let empty = attempt.place.write_empty();
+        let (ended, empty) = (attempt.place.ended(end), attempt.place.write_empty());
         self.attempt = Some(attempt);
-        self.record(ended_now(task, number, end), true);
+        self.record(ended, true);
         self.collected(empty.err());
     }
 
     fn collected(&mut self, failure: Option<String>) {
         let Some(attempt) = &mut self.attempt else { return };
         attempt.phase = Phase::Home;
-        let (task, number) = (attempt.task, attempt.number);
-        self.record(collected_now(task, number, failure), true);
+        let collected = attempt.place.collected(failure);
+        self.record(collected, true);
     }
 
     fn begin_next(&mut self, spec: &LaunchSpec) {
@@ -385,11 +385,8 @@ impl Supervisor {
             }
             Err(error) => {
                 let place = Place::of(spec);
-                self.record(
-                    ended_now(spec.task, spec.attempt, RunEnd::Lost { why: error.to_string() }),
-                    true,
-                );
-                self.record(collected_now(spec.task, spec.attempt, place.write_empty().err()), false);
+                self.record(place.ended(RunEnd::Lost { why: error.to_string() }), true);
+                self.record(place.collected(place.write_empty().err()), false);
             }
         }
     }
@@ -450,21 +447,4 @@ pub(super) fn intent(spec: &LaunchSpec, groups: Groups) -> Intent {
 fn greeting(lease: LeaseId, token: &Token, journal: &Journal) -> Vec<News> {
     let hello = News::Hello { version: VERSION, lease, token: token.clone() };
     std::iter::once(hello).chain(journal.records().iter().cloned().map(News::Record)).collect()
-}
-
-fn ended_now(task: TaskIx, attempt: AttemptNo, end: RunEnd) -> Record {
-    Record::Ended(Ended {
-        task,
-        attempt,
-        at: clock::now(),
-        end,
-        by: EndedBy::Proven,
-        peak_memory: None,
-        suspended_ms: 0,
-        notes: Vec::new(),
-    })
-}
-
-fn collected_now(task: TaskIx, attempt: AttemptNo, failure: Option<String>) -> Record {
-    Record::Collected { task, attempt, failure, at: clock::now() }
 }

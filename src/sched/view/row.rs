@@ -44,10 +44,6 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     let state = job.state();
     let reason = outlook.reasons.get(&job.id);
     let (place, why) = place_and_why(world, state, reason, frame, &indices);
-    let why = why.map(|why| match collection_waits(world, job, state) {
-        Some(waits) => format!("{why}: {}; tried again", clean_line(waits)),
-        None => why,
-    });
     let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
     let (directory, log) = if frame.brief {
         Default::default()
@@ -85,7 +81,7 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         waived_gpu_ms,
         open,
         place,
-        why,
+        why: collection_waits(world, job, state).or(why),
         starts_at: forecast.starts_at.filter(|_| state == Cursor::Queued),
         starts_by: forecast.starts_by.filter(|_| state == Cursor::Queued),
         finishes_at: forecast.finishes_at.filter(|_| job.done.is_none()),
@@ -146,9 +142,10 @@ fn place_and_why(
 }
 
 /// Why its output is not home yet, where the disk is in the way.
-fn collection_waits<'w>(world: &'w World, job: &Job, state: Cursor) -> Option<&'w str> {
-    let mut leases = job.tasks.iter().filter(|_| state == Cursor::Returning);
-    world.leases.why_collection_waits(leases.find_map(|task| task.current().state.lease())?)
+fn collection_waits(world: &World, job: &Job, state: Cursor) -> Option<String> {
+    let mut tasks = job.tasks.iter().filter(|_| state == Cursor::Returning);
+    let waits = world.leases.why_collection_waits(tasks.find_map(|task| task.current().state.lease())?)?;
+    Some(format!("collecting output: {}; tried again", clean_line(waits)))
 }
 
 /// Whether a job misses its deadline: it has, or it will as things are; one that no forecast reaches if its limit says so.
