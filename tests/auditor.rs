@@ -389,6 +389,7 @@ fn a_process_that_outlives_its_lease_is_found() {
         uuids: Vec::new(),
         command: "python train.py".to_owned(),
         parent: 1,
+        known_ms: lease.granted.boottime_ms,
         alive_ms,
     };
     let id = Pidt { pid: 4_242, start: u64::MAX / 100_000 };
@@ -402,9 +403,10 @@ fn a_process_that_outlives_its_lease_is_found() {
     bites(&with(&lease.token, ended + 1), "I7");
     bites(&with(&lease.token, ended + 60_000), "I8");
     bites(&with("of nobody", ended), "I14");
-    // There before the grant: it was given another lease's token.
+    // Known as the lease's work before the grant.
     let mut seen = sound().seen();
-    seen.work.insert(Pidt { pid: 4_242, start: 1 }, work(&lease.token, ended));
+    let early = Work { known_ms: lease.granted.boottime_ms - 1, ..work(&lease.token, ended) };
+    seen.work.insert(id, early);
     bites(&Store::copy().audited(&seen), "I11");
 }
 

@@ -129,6 +129,8 @@ fn every_attempt_has_groups_with_its_token_in_their_name_and_they_go_with_it() {
         it.until_collected().unwrap();
         it.engine().dismiss(LeaseId(1)).unwrap();
         wait_for(|| groups.all().all(|group| !group.exists()).then_some(()));
+        let supervisor = it.supervisor(1);
+        wait_for(|| (!process::is_running(supervisor)).then_some(()));
         it.drop_engine();
         let left: Vec<&PathBuf> = layout.tops.iter().filter(|top| top.exists()).collect();
         assert!(left.is_empty(), "a scheduler that ends leaves nothing: {left:?}");

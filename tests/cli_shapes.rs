@@ -478,7 +478,10 @@ fn ls_filters_and_prints_what_the_scheduler_has() {
     assert_eq!(ids(&run(&setup, &["ls", "--json", "--state", "succeeded"]).out), [19]);
     assert_eq!(ids(&run(&setup, &["ls", "--json", "--user", "nobody"]).out), [0; 0]);
     let text = run(&setup, &["ls"]).out;
-    assert!(text.starts_with("#  ID  STATE") && text.contains("running") && !text.contains("19"), "{text}");
+    assert!(
+        text.starts_with("#  ID  STATE") && text.contains("running") && !text.contains("train-19"),
+        "{text}"
+    );
     server.join().unwrap();
 }
 

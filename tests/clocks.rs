@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use support::auditor::Auditor;
 use support::sandbox::{Sandbox, eventually};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -95,6 +96,7 @@ fn bill(sandbox: &Sandbox, name: &str) -> (u64, u64) {
 #[test]
 fn fifty_restarts_during_one_job_are_billed_once_to_the_millisecond() {
     let mut sandbox = Sandbox::new("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     sandbox.serve();
     let journal = running(&sandbox, "long", 2);
     for _ in 0..50 {
@@ -119,12 +121,14 @@ fn fifty_restarts_during_one_job_are_billed_once_to_the_millisecond() {
         "the supervisor saw the end at {seen:?}"
     );
     assert_eq!(waived, 0);
+    audit.finish();
 }
 
 #[test]
 fn a_scheduler_that_was_away_for_hours_bills_what_the_supervisors_saw() {
     let Some(boots) = Boots::new("a_scheduler_that_was_away_for_hours") else { return };
     let mut sandbox = Sandbox::new("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     sandbox.wrap(boots.wrapper(1, 0));
     sandbox.serve();
     let one = running(&sandbox, "one", 1);
@@ -147,12 +151,14 @@ fn a_scheduler_that_was_away_for_hours_bills_what_the_supervisors_saw() {
         let (granted, _) = leases[&LeaseId(n as u64 + 1)];
         assert_eq!(bill, (end.boottime_ms - granted.boottime_ms, 0), "lease {}", n + 1);
     }
+    audit.finish();
 }
 
 #[test]
 fn a_machine_that_slept_while_nobody_was_there_bills_up_to_the_last_sign_of_life() {
     let Some(boots) = Boots::new("a_machine_that_slept") else { return };
     let mut sandbox = Sandbox::new("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     sandbox.wrap(boots.wrapper(1, 0));
     sandbox.serve();
     let journal = running(&sandbox, "lost", 1);
@@ -173,11 +179,13 @@ fn a_machine_that_slept_while_nobody_was_there_bills_up_to_the_last_sign_of_life
     bill(&sandbox, "lost");
     let (granted, _) = log(&mut sandbox)[&LeaseId(1)];
     assert_eq!(billed, sign.boottime_ms - granted.boottime_ms);
+    audit.finish();
 }
 
 #[test]
 fn a_run_over_midnight_is_split_there_and_the_days_sum_exactly() {
     let mut sandbox = Sandbox::new("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     sandbox.serve();
     let journal = running(&sandbox, "night", 2);
     sandbox.kill_scheduler();
@@ -200,6 +208,7 @@ fn a_run_over_midnight_is_split_there_and_the_days_sum_exactly() {
     let before = 2 * (midnight * 1000 - granted.wall_ms).unsigned_abs();
     assert_eq!(gpu_ms, 2 * (seen.boottime_ms - granted.boottime_ms));
     assert_eq!(rows, [before, gpu_ms - before], "{zone}: {days:#}");
+    audit.finish();
 }
 
 /// Sets the wall clock by an hour, and back at the end, however that comes.

@@ -6,9 +6,12 @@ mod fixtures;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{ago, busy, done, empty, job, many, now, running};
-use overnight::model::{Cursor, Generation, JobId, Now, Outcome, Revision, Span};
+use overnight::model::{
+    Cursor, DeviceState, Generation, JobId, Now, Outcome, Quarantine, Revision, Span, Uuid,
+};
 use overnight::protocol::{
-    Command, Connection, JobDetail, JobRow, Notice, NoticeLevel, Place, Reply, Snapshot, StepRow, Update,
+    Command, Connection, GpuSelect, JobDetail, JobRow, Notice, NoticeLevel, Place, Reply, Snapshot, StepRow,
+    Update,
 };
 use overnight::tui::{
     Action, Asked, Button, Depth, FeedEvent, Glyphs, Incomplete, Mode, Opened, Overlay, Role, Screen,
@@ -254,6 +257,16 @@ fn the_cursors_row_is_reversed_and_states_have_their_colours() {
     }
 }
 
+/// A device is in quarantine since just now.
+fn in_quarantine(gpu: &Uuid) -> Snapshot {
+    let mut snap = busy();
+    let row = snap.gpus.iter_mut().find(|row| row.uuid == *gpu).unwrap();
+    let why = "left by #142: pid 4711 python of ana still holds 3.0GiB of its memory".to_owned();
+    row.state = DeviceState::Quarantined(Quarantine { why: why.clone(), since: now(), lease: None });
+    row.detail = Some(why);
+    snap
+}
+
 /// Everything that can be on the screen.
 fn situations() -> Vec<Person> {
     let mut out = Vec::new();
@@ -289,6 +302,11 @@ fn situations() -> Vec<Person> {
         let mut stale = Person::at(snap, (80, 24));
         stale.ui.connection = Connection::Stale { age: Span::secs(14) };
         out.extend([help, confirm, typing, lost, stale]);
+        if let Some(gpu) = out[0].snap.gpus.first().map(|gpu| gpu.uuid.clone()) {
+            let mut clear = Person::at(in_quarantine(&gpu), (80, 24));
+            clear.ui.overlay = Some(Overlay::Clear { gpu, since: now(), button: Button::Cancel });
+            out.push(clear);
+        }
     }
     out
 }
@@ -834,6 +852,39 @@ fn notices_are_on_every_screen() {
 }
 
 #[test]
+fn a_quarantine_is_lifted_only_if_it_is_the_one_that_was_asked_about() {
+    let gpu = fixtures::uuid(5);
+    let mut person = Person::at(busy(), (80, 24));
+    person.press("2 j j j j j");
+    assert_eq!(person.ui.gpu.as_ref(), Some(&gpu));
+    assert!(!person.sees().lines().last().unwrap().contains("c clear"));
+    assert!(person.press("c").is_empty());
+    assert_eq!(person.message(), "cannot clear GPU 5: it is free, not in quarantine");
+
+    person.snap = in_quarantine(&gpu);
+    assert!(person.sees().lines().last().unwrap().contains("c clear"));
+    assert!(person.press("c").is_empty());
+    assert!(person.sees().contains("Clear GPU 5 ?") && person.sees().contains("python of ana"));
+    // Enter is the safe button; Tab goes to the other.
+    assert!(person.press("Enter").is_empty() && person.ui.overlay.is_none());
+    let sent = person.press("c Tab Enter");
+    assert_eq!(command(&sent), &Command::Clear { gpu: GpuSelect::Uuid(gpu.clone()) });
+
+    // While it was asked, somebody cleared it and it came into quarantine again.
+    person.press("c");
+    let again = person.snap.gpus.iter_mut().find(|row| row.uuid == gpu).unwrap();
+    let DeviceState::Quarantined(quarantine) = &mut again.state else { panic!("{again:?}") };
+    quarantine.since = now().plus(Span::secs(1));
+    assert!(person.press("y").is_empty());
+    assert_eq!(person.message(), "GPU 5 changed meanwhile, it is quarantined now: nothing was cleared");
+
+    person.press("c");
+    person.ui.connection = Connection::Lost { why: "no scheduler".into(), retry_in: Span(4000) };
+    assert!(person.press("y").is_empty());
+    assert_eq!(person.message(), "cannot clear: no scheduler");
+}
+
+#[test]
 fn every_key_of_the_help_means_the_same_in_its_mode() {
     for mode in [
         Mode::Input,
@@ -842,6 +893,7 @@ fn every_key_of_the_help_means_the_same_in_its_mode() {
         Mode::Log,
         Mode::Detail,
         Mode::Queue,
+        Mode::Gpus,
         Mode::History,
         Mode::List,
     ] {

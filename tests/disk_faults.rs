@@ -23,6 +23,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use support::auditor::Auditor;
 use support::sandbox::{Run, Sandbox, eventually};
 
 /// A job on one GPU that runs `run`; `more` goes into its request, `output` is what it declares.
@@ -107,4 +108,5 @@ fn nothing_is_left_behind(sandbox: &Sandbox) {
     sandbox.run(&["meter", "--check"]).ok();
     let notices = sandbox.run(&["ls"]);
     assert!(!notices.stderr.contains('!'), "nothing is wrong any more: {}", notices.stderr);
+    Auditor::watch(sandbox).finish();
 }

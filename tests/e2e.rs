@@ -329,6 +329,26 @@ fn a_killed_supervisor_makes_its_attempt_lost_and_waived_and_the_job_is_tried_ag
 }
 
 #[test]
+fn a_process_that_was_killed_while_it_waited_to_be_the_work_is_replaced() {
+    let sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
+    // The first lease begins all that waits for the next one.
+    sandbox.drop_file("first.yaml", &one_gpu("true", ""));
+    assert_eq!(sandbox.wait_for_end("first"), "succeeded");
+    eventually("a supervisor that waits, and no other", || {
+        (audit.at().supervisors().len() == 1).then_some(())
+    });
+    // There is one only where it can wait in groups that may be renamed.
+    for waiting in audit.at().waiting() {
+        kill(waiting.pid as u32, Signal::KILL);
+    }
+    sandbox.drop_file("second.yaml", &one_gpu("true", ""));
+    assert_eq!(sandbox.wait_for_end("second"), "succeeded");
+    nothing_is_left_behind(&sandbox);
+    audit.finish();
+}
+
+#[test]
 fn the_work_sees_its_grant_and_nothing_of_the_schedulers() {
     let sandbox = Sandbox::serving("simulated:2");
     let run = "env > \"$OVERNIGHT_OUTPUT/env\"\nreadlink /proc/self/fd/0 > \"$OVERNIGHT_OUTPUT/stdin\"";

@@ -682,3 +682,56 @@ fn a_full_disk_ends_the_verb_with_try_again_and_the_next_try_succeeds() {
         collected.outputs.iter().map(|file| (file.path.clone(), file.bytes.0)).collect();
     assert_eq!(sizes, BTreeMap::from([(PathBuf::from("big"), 300 << 10)]));
 }
+
+#[test]
+fn a_strangers_hard_link_in_a_place_of_the_owners_is_not_taken_and_a_containers_file_is() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("a_strangers_hard_link_is_not_taken", "only root may give files away");
+    }
+    let mut attempt = attempt(&["*.txt"], &[("theirs.txt", "x"), ("mine.txt", "x"), ("alone.txt", "x")], &[]);
+    let work = attempt.order.work_dir.clone();
+    for (name, uid) in [("theirs.txt", Some(65_534)), ("mine.txt", None), ("alone.txt", Some(65_534))] {
+        std::os::unix::fs::chown(work.join(name), uid, None).unwrap();
+    }
+    let elsewhere = tempfile::tempdir_in(attempt.dir.path()).unwrap();
+    for name in ["theirs.txt", "mine.txt"] {
+        fs::hard_link(work.join(name), elsewhere.path().join(name)).unwrap();
+    }
+    // The same directory as code: what is left out is named.
+    let dest = attempt.dir.path().join("snapshot");
+    let report = snapshot(&request(&work, &dest)).unwrap();
+    assert_eq!(
+        (names(&dest), report.skipped_special),
+        (vec!["alone.txt".to_owned(), "mine.txt".to_owned()], vec!["theirs.txt".to_owned()])
+    );
+    attempt.order.live = true;
+    let collected = collect(&attempt.order).unwrap();
+    assert_eq!(paths(&collected), ["alone.txt", "mine.txt"]);
+    assert!(collected.notes.iter().any(|note| note.contains("theirs.txt is a hard link")), "{collected:?}");
+    // In a directory that only the scheduler and its work reach, it is the work's.
+    fs::remove_dir_all(&attempt.order.output_dir).unwrap();
+    attempt.order.live = false;
+    assert_eq!(paths(&collect(&attempt.order).unwrap()), ["alone.txt", "mine.txt", "theirs.txt"]);
+}
+
+#[test]
+fn what_cannot_be_removed_keeps_nothing_else_and_a_mount_is_not_gone_into() {
+    let Some(disk) = SmallDisk::new("what_cannot_be_removed_keeps_nothing_else", 64) else { return };
+    let dir = tree(&[("top/a/x", "x"), ("top/z/x", "x"), ("top/m/under", "x")]);
+    let (mounted, at) = (&disk.0, dir.path().join("top/m"));
+    fs::write(mounted.join("precious"), "kept").unwrap();
+    // The same file system as what is around it: only the mount itself tells.
+    for source in [mounted.as_path(), dir.path()] {
+        assert!(Command::new("mount").arg("--bind").arg(source).arg(&at).status().unwrap().success());
+        put(dir.path(), "top/a/x", "x");
+        let removed = remove_tree(&dir.path().join("top"));
+        let kept = source.join("precious").exists() || source.join("top").exists();
+        assert!(Command::new("umount").arg(&at).status().unwrap().success());
+        let error = removed.unwrap_err();
+        assert!(error.to_string().contains("what is mounted at"), "{error}");
+        assert!(kept, "what is mounted there is not ours to remove");
+        assert_eq!(names(&dir.path().join("top")), ["m/", "m/under"]);
+    }
+    remove_tree(&dir.path().join("top")).unwrap();
+    assert!(!dir.path().join("top").exists());
+}

@@ -6,9 +6,12 @@ mod fake_nvml;
 
 use fake_nvml::{FakeDevice, FakeNvml, FakeState};
 use overnight::gpu::{
-    GpuBackend, GpuChoice, GpuError, Nvml, NvmlConfig, OpenOptions, SamplerNews, locks, nvml, open, spawn,
+    FaultWatch, GpuBackend, GpuChoice, GpuError, Nvml, NvmlConfig, OpenOptions, SamplerNews, locks, nvml,
+    open, spawn, watch_faults,
 };
-use overnight::model::{Bytes, GpuReading, LockHolder, ProcessKind, Span, Token, Unreadable, Uuid};
+use overnight::model::{
+    Bytes, FaultKind, FaultNews, GpuReading, Health, LockHolder, ProcessKind, Span, Token, Unreadable, Uuid,
+};
 use rustix::fs::{FlockOperation, flock};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -131,6 +134,26 @@ fn what_could_not_be_read_is_unknown_and_never_zero() {
     assert_eq!(readings[1].processes, None, "an unread list is not an empty one");
     assert!(readings[1].memory_used.is_some());
     assert_eq!(readings[2].processes.as_deref(), Some(&[][..]), "a list the device does not have is empty");
+}
+
+#[test]
+fn the_health_of_the_memory_is_read_where_a_device_tells_it() {
+    let mut state = three();
+    state.devices[0] = FakeDevice::idle("GPU-a", 0x17).with("ecc = 3").with("remap = pending");
+    state.devices[1] = FakeDevice::idle("GPU-b", 0x65).with("error.ecc = 3").with("error.remap = 3");
+    state.devices[2] = FakeDevice::idle("GPU-c", 0xca).with("remap = failed").with("mig = MIG-1 10737418240");
+    let (_fake, mut backend, _locks) = listed(&state);
+    let health: Vec<Health> = backend.sample(&[]).iter().map(|reading| reading.health).collect();
+    let told = |uncorrected, pending, failed| Health {
+        uncorrected: Some(uncorrected),
+        remap_pending: Some(pending),
+        remap_failed: Some(failed),
+    };
+    assert_eq!(health, [told(3, true, false), Health::default(), Health::default()]);
+    assert!(
+        backend.sample(&[]).iter().all(|reading| reading.processes.is_some()),
+        "a silent card is no sick one"
+    );
 }
 
 #[test]
@@ -412,23 +435,20 @@ fn sources_of_devices_are_chosen_by_word() {
         let error = word.parse::<GpuChoice>().unwrap_err().to_string();
         assert!(error.contains("simulated:N") && !error.contains('\u{1b}'), "{error}");
     }
-    let (mut simulated, refusal) = open(GpuChoice::Simulated(2), OpenOptions::default());
-    assert_eq!(
-        (simulated.list().unwrap().len(), simulated.name(), refusal.is_none()),
-        (2, "simulated", true)
-    );
-    let (mut none, refusal) = open(GpuChoice::None, OpenOptions::default());
-    assert_eq!((none.list().unwrap().len(), none.name(), refusal.is_none()), (0, "none", true));
+    let mut simulated = open(GpuChoice::Simulated(2), OpenOptions::default());
+    assert_eq!((simulated.list().unwrap().len(), simulated.name()), (2, "simulated"));
+    let mut none = open(GpuChoice::None, OpenOptions::default());
+    assert_eq!((none.list().unwrap().len(), none.name()), (0, "none"));
 }
 
 /// Not a test of its own: what the next one runs in a process whose loader finds the fake driver by name.
 #[test]
 #[ignore = "run by the_installed_library_is_found_by_its_name"]
 fn child_that_opens_the_installed_library() {
-    let (mut backend, refusal) = open(GpuChoice::Auto, OpenOptions::default());
-    match refusal {
-        Some(error) => println!("<{error}; {}>", error.hint().unwrap_or_default()),
-        None => println!("<{} {}>", backend.name(), backend.list().unwrap().len()),
+    let mut backend = open(GpuChoice::Auto, OpenOptions::default());
+    match backend.list() {
+        Err(error) => println!("<{error}; {}>", error.hint().unwrap_or_default()),
+        Ok(gpus) => println!("<{} {}>", backend.name(), gpus.len()),
     }
 }
 
@@ -446,4 +466,102 @@ fn the_installed_library_is_found_by_its_name() {
     fake.set(&FakeState { init: 18, ..three() });
     let output = run(&fake);
     assert!(output.contains("different versions") && output.contains("reboot"), "{output}");
+}
+
+/// A watch over the fake driver's devices, and what it tells.
+fn watched(fake: &FakeNvml, uuids: &[&str]) -> (FaultWatch, Receiver<Vec<FaultNews>>) {
+    let (sender, receiver) = channel();
+    let sender = Mutex::new(sender);
+    let tell = Arc::new(move |news| drop(sender.lock().unwrap().send(news)));
+    let watch = watch_faults(Some(fake.library()), tell).unwrap();
+    watch.devices(uuids.iter().map(|uuid| Uuid((*uuid).to_owned())).collect());
+    (watch, receiver)
+}
+
+/// Adds Xids until one is told: nobody is told of what happened before the driver was asked.
+fn first_news(fake: &FakeNvml, state: &mut FakeState, receiver: &Receiver<Vec<FaultNews>>) -> Vec<FaultNews> {
+    for _ in 0..400 {
+        state.devices[0].xids.push(13);
+        fake.set(state);
+        if let Ok(news) = receiver.recv_timeout(Duration::from_millis(50)) {
+            return news;
+        }
+    }
+    panic!("nothing was told");
+}
+
+fn xid(uuid: &str, code: u64) -> FaultNews {
+    FaultNews { uuid: Uuid(uuid.to_owned()), kind: FaultKind::Xid(code) }
+}
+
+/// What is told until this comes.
+fn until_told(receiver: &Receiver<Vec<FaultNews>>, wanted: &FaultNews) -> Vec<FaultNews> {
+    let mut told = Vec::new();
+    while !told.contains(wanted) {
+        told.extend(receiver.recv_timeout(PATIENCE).unwrap());
+    }
+    told
+}
+
+#[test]
+fn xids_are_told_as_they_happen_by_name_and_once() {
+    let mut state = three();
+    state.devices.reverse();
+    // What is in the driver's memory from before is not news.
+    state.devices[0].xids.push(48);
+    let fake = FakeNvml::new(&state);
+    let (_watch, receiver) = watched(&fake, &["GPU-a", "GPU-b", "GPU-c"]);
+    assert_eq!(first_news(&fake, &mut state, &receiver), [xid("GPU-c", 13)]);
+    state.devices[1].xids.push(79);
+    state.devices[2].lines.push("dbe = 1".into());
+    fake.set(&state);
+    let double_bit = FaultNews { uuid: Uuid("GPU-a".into()), kind: FaultKind::DoubleBit };
+    let mut told = until_told(&receiver, &double_bit);
+    if !told.contains(&xid("GPU-b", 79)) {
+        told.extend(until_told(&receiver, &xid("GPU-b", 79)));
+    }
+    assert!(!told.contains(&xid("GPU-c", 48)), "{told:?}");
+    // The driver numbers its devices anew.
+    state.devices.swap(0, 1);
+    state.devices[1].xids.push(31);
+    fake.set(&state);
+    assert_eq!(
+        until_told(&receiver, &xid("GPU-c", 31)).iter().filter(|news| **news == xid("GPU-c", 31)).count(),
+        1
+    );
+}
+
+#[test]
+fn a_fault_of_a_device_in_mig_mode_is_one_of_all_its_instances() {
+    let mut state = three();
+    state.devices[0] =
+        FakeDevice::idle("GPU-a", 0x17).with("mig = MIG-1 10737418240").with("mig = MIG-2 10737418240");
+    let fake = FakeNvml::new(&state);
+    let (_watch, receiver) = watched(&fake, &["MIG-1", "MIG-2", "GPU-b", "GPU-c"]);
+    assert_eq!(first_news(&fake, &mut state, &receiver), [xid("MIG-1", 13), xid("MIG-2", 13)]);
+}
+
+#[test]
+fn devices_that_tell_nothing_do_not_keep_the_others_from_telling() {
+    let mut state = three();
+    state.devices[1].lines.push("error.events = 3".into());
+    state.devices[2].lines.push("error.handle = 15".into());
+    let fake = FakeNvml::new(&state);
+    let (_watch, receiver) = watched(&fake, &["GPU-a", "GPU-b", "GPU-c"]);
+    assert_eq!(first_news(&fake, &mut state, &receiver), [xid("GPU-a", 13)]);
+}
+
+#[test]
+fn a_watch_that_lost_its_driver_asks_for_a_look_and_watches_again_when_the_driver_is_back() {
+    let mut state = three();
+    let fake = FakeNvml::new(&state);
+    let (watch, receiver) = watched(&fake, &["GPU-a", "GPU-b", "GPU-c"]);
+    first_news(&fake, &mut state, &receiver);
+    state.init = 18;
+    fake.set(&state);
+    while !receiver.recv_timeout(PATIENCE).unwrap().is_empty() {}
+    state.init = 0;
+    fake.set(&state);
+    watch.devices(vec![Uuid("GPU-a".into())]);
+    first_news(&fake, &mut state, &receiver);
 }

@@ -6,183 +6,22 @@
 #[path = "support/fake_nvml.rs"]
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod fake_nvml;
+#[path = "support/machine.rs"]
+mod machine;
 #[path = "support/mod.rs"]
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod support;
 
-use fake_nvml::{FakeDevice, FakeNvml, FakeState};
+use machine::{
+    GIB, MIB, Machine, Process, began_ms, environment, gpu, gpu_in, hold, job, let_readings_age, still_runs,
+    text, until, waits_because,
+};
 use overnight::clock;
 use serde_json::Value;
-use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use support::auditor::Auditor;
-use support::sandbox::{Sandbox, eventually};
-use tempfile::TempDir;
-
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
-
-/// A machine with a driver: its devices, and the directory where all its schedulers keep their locks.
-struct Machine {
-    driver: FakeNvml,
-    says: FakeState,
-    locks: TempDir,
-}
-
-impl Machine {
-    /// One with idle devices of these UUIDs, in PCI order.
-    fn with(uuids: &[&str]) -> Self {
-        let devices =
-            uuids.iter().zip(1..).map(|(uuid, place)| FakeDevice::idle(uuid, place * 0x10)).collect();
-        let says = FakeState { devices, ..FakeState::default() };
-        Self { driver: FakeNvml::new(&says), says, locks: tempfile::tempdir().unwrap() }
-    }
-
-    /// Changes what the driver says.
-    fn change(&mut self, change: impl FnOnce(&mut FakeState)) {
-        change(&mut self.says);
-        self.driver.set(&self.says);
-    }
-
-    /// Changes what the driver says of one device.
-    fn device(&mut self, uuid: &str, change: impl FnOnce(&mut FakeDevice)) {
-        self.change(|says| change(says.devices.iter_mut().find(|device| device.uuid == uuid).unwrap()));
-    }
-
-    /// A scheduler on this machine, not started; `limits` go into its config.
-    fn sandbox(&self, limits: &str) -> Sandbox {
-        let library = ("LD_LIBRARY_PATH".to_owned(), self.driver.library_dir().to_owned());
-        let sandbox = Sandbox::with_environment("auto", vec![library]);
-        let config = sandbox.dir().join("home/.config/overnight");
-        fs::create_dir_all(&config).unwrap();
-        let locks = self.locks.path().display();
-        let text = format!("[limits]\n{limits}\n[outside]\nlock_dir = \"{locks}\"\n");
-        fs::write(config.join("config.toml"), text).unwrap();
-        sandbox
-    }
-
-    /// A scheduler on this machine that answers.
-    fn serving(&self) -> Sandbox {
-        let mut sandbox = self.sandbox("");
-        sandbox.serve();
-        sandbox
-    }
-}
-
-/// A process of this test, ended with it.
-struct Process(Child);
-
-impl Process {
-    fn sleep() -> Self {
-        Self::of(Command::new("sleep").arg("600"))
-    }
-
-    fn of(command: &mut Command) -> Self {
-        Self(command.stdin(Stdio::piped()).spawn().unwrap())
-    }
-
-    /// A line of the driver's list of processes.
-    fn on_gpu(&self, kind: &str, bytes: u64) -> String {
-        format!("process = {kind} {} {bytes}", self.0.id())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A job that runs `run` on what `request` asks for.
-fn job(run: &str, request: &str) -> String {
-    let run = run.replace('\n', "\n    ");
-    format!(
-        "work:\n  run: |\n    {run}\ndata: []\nrequest: {{cpus: 1, memory: 1MiB, for: 5m, {request}}}\noutput: []\n"
-    )
-}
-
-/// Shell that hands back its environment and the moment of its first instruction, then waits for a gate.
-fn until(gate: &Path) -> String {
-    format!(
-        "echo $EPOCHREALTIME >$OVERNIGHT_OUTPUT/began\nenv >$OVERNIGHT_OUTPUT/env\n\
-         until [ -e '{}' ]; do sleep 0.02; done",
-        gate.display()
-    )
-}
-
-/// Drops a job on one GPU that waits for the gate of its name.
-fn hold(sandbox: &Sandbox, name: &str, request: &str) {
-    let text = job(&until(&sandbox.gate(name)), &format!("gpus: 1, {request}"));
-    sandbox.drop_file(&format!("{name}.yaml"), &text);
-}
-
-/// A device as `gpus --json` shows it.
-fn gpu(sandbox: &Sandbox, uuid: &str) -> Value {
-    let list = sandbox.run(&["gpus", "--json"]).json();
-    let found = list["gpus"].as_array().unwrap().iter().find(|gpu| gpu["uuid"] == uuid).cloned();
-    found.unwrap_or_default()
-}
-
-/// Waits until a device is in this state.
-fn gpu_in(sandbox: &Sandbox, uuid: &str, state: &str) -> Value {
-    let mut last = Value::Null;
-    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        eventually("the state", || {
-            last = gpu(sandbox, uuid);
-            (last["state"] == state).then(|| last.clone())
-        })
-    }));
-    found.unwrap_or_else(|_| panic!("{uuid} was never {state}: {last:#}"))
-}
-
-/// Waits until a waiting job says this of why it waits.
-fn waits_because(sandbox: &Sandbox, name: &str, word: &str) {
-    eventually(&format!("{name} that waits because of {word}"), || {
-        let job = sandbox.jobs().into_iter().find(|job| job["name"] == name)?;
-        assert_eq!(job["state"], "queued", "{job:#}");
-        job["why"].as_str()?.contains(word).then_some(())
-    });
-}
-
-/// Waits until the last reading is too old for a grant.
-fn let_readings_age() {
-    let began = clock::monotonic();
-    eventually("a later time", || (clock::monotonic().0 > began.0 + 300).then_some(()));
-}
-
-/// Runs on, and is the only attempt.
-fn still_runs(sandbox: &Sandbox, name: &str) {
-    let job = sandbox.show(name);
-    assert_eq!(job["state"], "running", "{job:#}");
-    assert_eq!(job["attempts"].as_array().unwrap().len(), 1, "{job:#}");
-}
-
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or_else(|| panic!("no {key}: {value:#}"))
-}
-
-/// What the work found in its environment.
-fn environment(sandbox: &Sandbox, name: &str) -> HashMap<String, String> {
-    let path = sandbox.job_folder(&sandbox.wait_for_state(name, "running")).join("output/env");
-    let env = eventually("an environment", || fs::read_to_string(&path).ok().filter(|env| !env.is_empty()));
-    env.lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
-}
-
-/// When the work began, by its own clock, milliseconds since the epoch.
-fn began_ms(sandbox: &Sandbox, name: &str) -> f64 {
-    let began = eventually("the start of a job", || {
-        let job = sandbox.jobs().into_iter().find(|job| job["name"] == name)?;
-        let text = fs::read_to_string(sandbox.job_folder(&job).join("output/began")).ok()?;
-        text.trim().parse::<f64>().ok()
-    });
-    began * 1000.0
-}
+use support::sandbox::eventually;
 
 #[test]
 fn a_job_sees_its_gpu_by_the_index_of_now_and_its_receipt_names_the_uuid() {
@@ -622,7 +461,7 @@ fn a_closed_gpu_is_not_granted_and_refusals_say_why() {
     hold(&sandbox, "goes", "");
     assert_eq!(environment(&sandbox, "goes")["OVERNIGHT_GPU_UUIDS"], "GPU-b");
     for (args, why) in [
-        (&["close", "1"][..], "cancel its job"),
+        (&["clear", "1"][..], "not in quarantine; it is held"),
         (&["open", "1"], "not closed"),
         (&["close", "7"], "no such GPU; there are: 0 1"),
     ] {

@@ -19,6 +19,7 @@ use overnight::supervisor::process::{self, ProcessId};
 use overnight::supervisor::record::{self, JournalState};
 use serde_json::Value;
 use std::path::PathBuf;
+use support::auditor::Auditor;
 use support::sandbox::{Sandbox, eventually};
 
 /// Two hours, in seconds.
@@ -51,6 +52,7 @@ fn millis(value: &Value) -> i64 {
 fn runs_end_lost_at_their_last_heartbeat_and_the_time_the_machine_was_off_is_not_billed() {
     let Some(boots) = Boots::new("runs_end_lost_at_their_last_heartbeat") else { return };
     let mut sandbox = Sandbox::new("simulated:4");
+    let audit = Auditor::watch(&sandbox);
     sandbox.wrap(boots.wrapper(1, 0));
     sandbox.serve();
     for (name, more) in
@@ -116,12 +118,14 @@ fn runs_end_lost_at_their_last_heartbeat_and_the_time_the_machine_was_off_is_not
         assert_eq!(by(cut), billed, "by {cut}");
     }
     sandbox.run(&["meter", "--check"]).ok();
+    audit.finish();
 }
 
 #[test]
 fn no_process_of_an_earlier_boot_is_signalled_whatever_it_looks_like() {
     let Some(boots) = Boots::new("no_process_of_an_earlier_boot_is_signalled") else { return };
     let mut sandbox = Sandbox::new("simulated:4");
+    let audit = Auditor::watch(&sandbox);
     sandbox.wrap(boots.wrapper(1, 0));
     sandbox.serve();
     sandbox.drop_file("lost.yaml", &job(&sandbox, "lost", ", retry: {times: 0}"));
@@ -151,12 +155,14 @@ fn no_process_of_an_earlier_boot_is_signalled_whatever_it_looks_like() {
     for stranger in strangers {
         process::signal(stranger, rustix::process::Signal::KILL);
     }
+    audit.finish();
 }
 
 #[test]
 fn a_reboot_in_the_middle_of_recovery_is_just_another_reboot() {
     let Some(boots) = Boots::new("a_reboot_in_the_middle_of_recovery") else { return };
     let mut sandbox = Sandbox::new("simulated:2");
+    let audit = Auditor::watch(&sandbox);
     sandbox.wrap(boots.wrapper(1, 0));
     sandbox.serve();
     sandbox.drop_file("lost.yaml", &job(&sandbox, "lost", ", retry: {times: 0}"));
@@ -183,4 +189,5 @@ fn a_reboot_in_the_middle_of_recovery_is_just_another_reboot() {
     assert_eq!(shown["attempts"][0]["ended_by"], "estimated");
     assert_eq!(shown["waived_gpu_ms"], shown["gpu_ms"]);
     sandbox.run(&["meter", "--check"]).ok();
+    audit.finish();
 }

@@ -151,8 +151,16 @@ fn readings(rig: &Rig, not_free: &BTreeMap<u32, String>) -> Input {
             Some("stale") => return None,
             Some("outside") => {
                 let (name, kind) = ("python".to_owned(), ProcessKind::Compute);
-                let ours =
-                    GpuProcess { pid: 7, name, uid: None, kind, memory: None, token: None, ignored: false };
+                let ours = GpuProcess {
+                    pid: 7,
+                    name,
+                    uid: None,
+                    user: None,
+                    kind,
+                    memory: None,
+                    token: None,
+                    ignored: false,
+                };
                 reading.processes = Some(vec![ours]);
             }
             Some("unknown") => {

@@ -154,7 +154,10 @@ fn systemd_reads_units_back_whatever_is_in_the_paths() {
             // It says so where a word is not what it looks like, and where the program is not there.
             let verify = || run(Command::new("systemd-analyze").arg("verify").arg(&unit));
             let verified = verify();
-            assert_eq!((verified.code, verified.stderr.as_str()), (0, ""), "{}", printed.stdout);
+            // Who runs these tests as nobody is told what that means.
+            let said: Vec<&str> =
+                verified.stderr.lines().filter(|line| !line.contains("Special user")).collect();
+            assert!(verified.code == 0 && said.is_empty(), "{said:?} of\n{}", printed.stdout);
             if direct {
                 fs::write(&unit, printed.stdout.replace("over night", "over  night")).unwrap();
                 let refused = verify();
@@ -306,15 +309,16 @@ fn the_line_of_the_crontab_starts_a_scheduler_over_the_very_folders() {
     assert!(scheduler.wait().unwrap().success());
 }
 
-/// The finding of this subject; there is exactly one.
+/// The worst finding of this subject.
 #[track_caller]
 fn finding(run: &Run, what: &str) -> Value {
     let all: Value =
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error} in {}", run.stdout));
     let of: Vec<&Value> =
         all["findings"].as_array().unwrap().iter().filter(|found| found["what"] == what).collect();
-    assert_eq!(of.len(), 1, "{what} in {all:#}");
-    of[0].clone()
+    let worst =
+        ["fail", "warn", "ok"].into_iter().find_map(|level| of.iter().find(|found| found["level"] == level));
+    (*worst.unwrap_or_else(|| panic!("no {what} in {all:#}"))).clone()
 }
 
 /// Every path below a directory, with its kind, mode, size and time.

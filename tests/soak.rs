@@ -3,7 +3,7 @@
 //! `tests/soak.sh --minutes N` runs it for long; a test suite for some seconds. At the end all is healed, every job must
 //! end, and what it came to must be its own doing or that of a fault that hit it.
 //!
-//! `SOAK_SECONDS`, `SOAK_SEED`; `SOAK_CLOCK=1` also steps the machine's wall clock, where that harms nobody else.
+//! `SOAK_SECONDS`, `SOAK_SEED`; `OVERNIGHT_TEST_CLOCK_STEPS=1` also steps the machine's wall clock, where that harms nobody else.
 
 #![expect(clippy::unwrap_used, reason = "an unwrap is how a test helper fails")]
 
@@ -92,6 +92,8 @@ pub(crate) struct Soak {
     /// Leases whose supervisor was killed, jobs that lost a process, by our hand.
     hit_leases: BTreeSet<u64>,
     hit_jobs: BTreeSet<u64>,
+    /// Processes that may have become a job's first in the moment in which they were killed.
+    hit_processes: BTreeSet<(i32, u64)>,
     wrong: Vec<String>,
 }
 
@@ -154,6 +156,7 @@ impl Soak {
             sick: BTreeMap::new(),
             hit_leases: BTreeSet::new(),
             hit_jobs: BTreeSet::new(),
+            hit_processes: BTreeSet::new(),
             put_right,
             wrong: Vec::new(),
         }
@@ -353,7 +356,9 @@ impl Soak {
 
     /// Audits everything; what is wrong, and the figures.
     fn end(self, seed: u64, seconds: u64) -> (Vec<String>, String) {
-        let Self { sandbox, audit, asked, faults, mut wrong, hit_leases, hit_jobs, .. } = self;
+        let Self {
+            sandbox, audit, asked, faults, mut wrong, hit_leases, mut hit_jobs, hit_processes, ..
+        } = self;
         let place = Auditor::place(&sandbox);
         let report = audit.report();
         let stopped_early = !wrong.is_empty();
@@ -361,6 +366,12 @@ impl Soak {
         wrong = wrong.into_iter().chain(found).collect::<BTreeSet<_>>().into_iter().collect();
         // What was cut short has jobs that have not ended.
         wrong.retain(|text| !stopped_early || !text.contains("has not ended"));
+        for journal in report.journals.values() {
+            let hit = |part: &support::auditor::journal::Part| {
+                part.main.is_some_and(|main| hit_processes.contains(&main))
+            };
+            hit_jobs.extend(journal.job.filter(|_| journal.parts.iter().any(hit)));
+        }
         let lost = accepted_once(&asked, &report, &mut wrong);
         for (id, job) in &report.lives.jobs {
             let hit = hit_jobs.contains(id);

@@ -10,7 +10,7 @@ while [ $# -gt 0 ]; do
     --minutes) minutes=$2; shift 2 ;;
     --seed) export SOAK_SEED=$2; shift 2 ;;
     --binary) OVERNIGHT_TEST_BINARY=$(realpath "$2"); export OVERNIGHT_TEST_BINARY; shift 2 ;;
-    --clock) export SOAK_CLOCK=1; shift ;;
+    --clock) export OVERNIGHT_TEST_CLOCK_STEPS=1; shift ;;
     *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done

@@ -195,7 +195,7 @@ fn filled() -> TempDir {
         events: (1..=20).map(|n| accepted(n, n)).collect(),
         jobs: (1..=20).map(job).collect(),
         leases: vec![lease(1, 1000, None, false)],
-        devices: vec![(Uuid("GPU-1".to_owned()), DeviceState::Held { lease: LeaseId(1) })],
+        devices: vec![(Uuid("GPU-1".to_owned()), DeviceState::Held { lease: LeaseId(1) }.into())],
         forget_devices: Vec::new(),
     };
     append(&store, batch).unwrap();
@@ -212,7 +212,7 @@ fn what_was_stored_comes_back() {
     });
     let (store, first) = open(dir.path()).unwrap();
     assert!(!first.first_start);
-    let devices = vec![(Uuid("GPU-2".to_owned()), quarantine)];
+    let devices = vec![(Uuid("GPU-2".to_owned()), quarantine.into())];
     let batch = Batch {
         events: vec![job_event(21, 3)],
         devices: devices.clone(),

@@ -8,7 +8,7 @@ use super::{DIR, Dir, IS_LINK, LOOK, NOT_A_FILE, kind, reopen};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -62,14 +62,13 @@ fn go(path: &Path, make: bool) -> Result<Dir, Errno> {
     let mut left: VecDeque<Step> = steps(path, false).collect();
     let mut followed = 0;
     while let Some(Step { name, linked }) = left.pop_front() {
-        let flags = LOOK | OFlags::NOFOLLOW;
-        let next = match rustix::fs::openat(&at, &name, flags, Mode::empty()) {
+        let next = match step(&at, &name) {
             Err(Errno::NOENT) if make && !linked => {
                 match rustix::fs::mkdirat(&at, &name, Mode::RWXU) {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(errno) => return Err(errno),
                 }
-                rustix::fs::openat(&at, &name, flags, Mode::empty())?
+                step(&at, &name)?
             }
             result => result?,
         };
@@ -97,6 +96,15 @@ fn go(path: &Path, make: bool) -> Result<Dir, Errno> {
         }
     }
     Ok(at)
+}
+
+/// One name further. Asked for as a directory first: what is only mounted when somebody goes there is mounted then.
+fn step(at: &Dir, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = LOOK | OFlags::NOFOLLOW;
+    match rustix::fs::openat(at, name, flags | OFlags::DIRECTORY, Mode::empty()) {
+        Err(Errno::NOTDIR | Errno::LOOP) => rustix::fs::openat(at, name, flags, Mode::empty()),
+        result => result,
+    }
 }
 
 fn start(path: &Path) -> Result<OwnedFd, Errno> {

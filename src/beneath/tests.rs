@@ -7,10 +7,11 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
+type Way = fn(BorrowedFd<'_>, &Path, Links) -> Result<OwnedFd, Errno>;
+
 /// Both ways, as far as this kernel has them.
-fn ways() -> Vec<(&'static str, fn(BorrowedFd<'_>, &Path, Links) -> Result<OwnedFd, Errno>)> {
-    let mut ways: Vec<(&'static str, fn(BorrowedFd<'_>, &Path, Links) -> Result<OwnedFd, Errno>)> =
-        vec![("walk", walk::walk)];
+fn ways() -> Vec<(&'static str, Way)> {
+    let mut ways: Vec<(&'static str, Way)> = vec![("walk", walk::walk)];
     if has_openat2() {
         ways.push(("kernel", by_kernel));
     }

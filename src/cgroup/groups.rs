@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Deeper than this nobody is looked for: the work may make groups of its own in its group.
@@ -93,12 +94,12 @@ impl Groups {
 
     /// How many processes in them the kernel has killed for memory; `None` where it does not count that.
     pub fn oom_kills(&self) -> Option<u64> {
-        self.all()
-            .flat_map(|group| ["memory.events", "memory.oom_control"].map(|file| group.join(file)))
-            .find_map(|path| {
-                let text = fs::read_to_string(path).ok()?;
-                text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
-            })
+        let version2 = self.version2.iter().map(|group| group.join("memory.events"));
+        let version1 = self.version1.iter().map(|group| group.join("memory.oom_control"));
+        version2.chain(version1).find_map(|path| {
+            let text = fs::read_to_string(path).ok()?;
+            text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+        })
     }
 
     /// Takes them away. `false` if somebody is in one, or it cannot be.
@@ -136,7 +137,8 @@ fn collect(group: &Path, depth: usize, all: &mut Vec<i32>) {
 }
 
 fn below(group: &Path, depth: usize) -> Vec<PathBuf> {
-    if depth == 0 {
+    // A directory without directories in it has two links: its own name, and the one inside.
+    if depth == 0 || fs::symlink_metadata(group).is_ok_and(|meta| meta.nlink() == 2) {
         return Vec::new();
     }
     let entries = fs::read_dir(group).into_iter().flatten().flatten();

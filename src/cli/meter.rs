@@ -5,7 +5,7 @@ use super::ls::hours;
 use super::output::{Fit, Table, Tone};
 use super::session::Session;
 use super::{CliError, Exit, Io, Setup, Shown, when};
-use crate::protocol::{MeterBy, MeterTable, Query, Reply, json};
+use crate::protocol::{GpuRow, MeterBy, MeterTable, Query, Reply, json};
 
 pub(super) fn meter(args: &MeterArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
     let now = crate::clock::wall_ms();
@@ -25,7 +25,10 @@ pub(super) fn meter(args: &MeterArgs, setup: &Setup, io: &mut Io<'_>) -> Result<
     } else if args.csv {
         io.show(&Shown::crlf(&csv(&table)))?;
     } else {
-        text(&table, setup, io)?;
+        let gpus =
+            if table.by == MeterBy::Gpu { session.query(Query::Gpus)? } else { Reply::Gpus(Vec::new()) };
+        let Reply::Gpus(gpus) = gpus else { return Err(CliError::Answer) };
+        text(&table, &gpus, setup, io)?;
     }
     session.warn(io)?;
     Ok(Exit::Ok)
@@ -56,20 +59,32 @@ const fn title(by: MeterBy) -> &'static str {
     }
 }
 
-fn text(table: &MeterTable, setup: &Setup, io: &mut Io<'_>) -> Result<(), CliError> {
+/// `gpus` are those of the pool, to name the rows of a table by GPU.
+fn text(table: &MeterTable, gpus: &[GpuRow], setup: &Setup, io: &mut Io<'_>) -> Result<(), CliError> {
     let costs = table.rows.iter().any(|row| row.cost.is_some());
-    let mut columns = vec![
-        (title(table.by), Fit::Middle(12)),
+    let by_gpu = table.by == MeterBy::Gpu;
+    let mut columns = Vec::new();
+    if by_gpu {
+        columns.extend([("GPU", Fit::Right), ("NAME", Fit::Middle(10)), ("UUID", Fit::Middle(12))]);
+    } else {
+        columns.push((title(table.by), Fit::Middle(12)));
+    }
+    columns.extend([
         ("JOBS", Fit::Right),
         ("GPU-H", Fit::Right),
         ("CORE-H", Fit::Right),
         ("NOT BILLED", Fit::Right),
-    ];
+    ]);
     if costs {
         columns.push(("COST", Fit::Right));
     }
     let mut printed = Table::new(&columns);
     for row in &table.rows {
+        if by_gpu {
+            let gpu = gpus.iter().find(|gpu| gpu.uuid.0 == row.key);
+            printed.cell(gpu.map_or("-".to_owned(), |gpu| gpu.index.to_string()), Tone::Plain);
+            printed.cell(gpu.map_or("-".to_owned(), |gpu| gpu.name.clone()), Tone::Plain);
+        }
         printed.cell(if row.key.is_empty() { "-" } else { row.key.as_str() }, Tone::Plain);
         printed.cell(row.jobs.to_string(), Tone::Plain);
         printed.cell(hours(row.gpu_ms), Tone::Plain);

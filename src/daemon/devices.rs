@@ -1,10 +1,15 @@
 //! Readings: taken on the loop where they cost microseconds, through the sampler's thread where a driver may block.
 
 use super::message::{Mailbox, Message};
-use crate::gpu::{self, GpuBackend, GpuChoice, OpenOptions, Running, SamplerHandle, SamplerNews};
+use crate::gpu::{
+    self, FaultWatch, GpuBackend, GpuChoice, GpuError, NoGpus, OpenOptions, Running, SamplerHandle,
+    SamplerNews,
+};
 use crate::model::{DeviceState, Gpu, Span};
+use crate::protocol::{Notice, NoticeLevel};
 use crate::sched::{EngineReport, Input, World};
-use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Telemetry while somebody watches.
 const WATCHED: Span = Span::secs(2);
@@ -28,47 +33,70 @@ pub(super) struct Devices {
 
 enum Source {
     Instant(Box<dyn GpuBackend>),
-    Sampler(SamplerHandle),
+    Sampler { sampler: SamplerHandle, faults: FaultWatch },
 }
 
 impl Devices {
-    /// Opens the chosen source; also the devices that are there now, if that can be told.
+    /// Opens the chosen source; also the devices that are there now, if that can be told in time.
     pub(super) fn open(
         choice: GpuChoice,
         options: OpenOptions,
         mailbox: &Mailbox,
     ) -> std::io::Result<(Self, Option<Vec<Gpu>>)> {
-        let mut known = options.remembered.clone();
-        let (mut backend, error) = gpu::open(choice, options);
+        let known = options.remembered.clone();
+        let mut backend = gpu::open(choice, options);
         let name = backend.name();
-        let mut trouble = error.map(|error| match error.hint() {
-            Some(hint) => format!("{error}: {hint}"),
-            None => error.to_string(),
-        });
-        let gpus = match backend.list() {
-            Ok(gpus) => Some(gpus),
-            Err(error) => {
-                trouble.get_or_insert(error.to_string());
-                None
-            }
-        };
-        for gpu in gpus.iter().flatten() {
-            if !known.contains(&gpu.uuid) {
-                known.push(gpu.uuid.clone());
-            }
+        if backend.instant() {
+            let gpus = backend.list();
+            let trouble = gpus.as_ref().err().map(GpuError::words);
+            let devices = Self { source: Source::Instant(backend), name, trouble, asked_at: None };
+            return Ok((devices, gpus.ok()));
         }
-        let source = if backend.instant() {
-            Source::Instant(backend)
-        } else {
-            let mailbox = mailbox.clone();
-            let deliver = Arc::new(move |news| match news {
-                SamplerNews::Readings(readings) => mailbox.post(Message::Input(Input::Readings(readings))),
-                SamplerNews::Devices(Ok(gpus)) => mailbox.post(Message::Input(Input::Devices(gpus))),
-                SamplerNews::Devices(Err(error)) => mailbox.post(Message::NoDevices(error.to_string())),
-            });
-            Source::Sampler(gpu::spawn(backend, &known, gpu::deadline::DEFAULT_DEADLINE, deliver)?)
+        // The driver is asked on the sampler's thread and with its deadline: one that hangs must not hold up the start.
+        let (first, listed) = sync_channel(1);
+        let (first, mail) = (Mutex::new(Some(first)), mailbox.clone());
+        let deliver = Arc::new(move |news| match news {
+            SamplerNews::Readings(readings) => mail.post(Message::Input(Input::Readings(readings))),
+            SamplerNews::Devices(gpus) => {
+                let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+                match (first, gpus) {
+                    (Some(first), gpus) => drop(first.send(gpus)),
+                    (None, Ok(gpus)) => mail.post(Message::Input(Input::Devices(gpus))),
+                    (None, Err(error)) => mail.post(Message::NoDevices(error.words())),
+                }
+            }
+        });
+        let sampler = gpu::spawn(backend, &known, gpu::deadline::DEFAULT_DEADLINE, deliver)?;
+        sampler.relist();
+        let (gpus, trouble) = match listed.recv() {
+            Ok(Ok(gpus)) => (Some(gpus), None),
+            Ok(Err(error)) if choice == GpuChoice::Auto && gpu::nvml::is_absent(&error) => {
+                // There is no driver on this machine at all, and no reason to ask again.
+                let source = Source::Instant(Box::new(NoGpus));
+                let name = NoGpus.name();
+                return Ok((
+                    Self { source, name, trouble: Some(error.words()), asked_at: None },
+                    Some(Vec::new()),
+                ));
+            }
+            Ok(Err(error)) => (None, Some(error.words())),
+            Err(_) => (None, Some("the thread that asks the driver has ended".to_owned())),
         };
-        Ok((Self { source, name, trouble, asked_at: None }, gpus))
+        let mail = mailbox.clone();
+        let tell = Arc::new(move |news| mail.post(Message::Input(Input::Faults(news))));
+        let faults = gpu::watch_faults(None, tell)?;
+        let devices = Self { source: Source::Sampler { sampler, faults }, name, trouble, asked_at: None };
+        if let Some(gpus) = &gpus {
+            devices.watch(gpus);
+        }
+        Ok((devices, gpus))
+    }
+
+    /// The driver has listed these devices: their faults are waited for.
+    fn watch(&self, gpus: &[Gpu]) {
+        if let Source::Sampler { faults, .. } = &self.source {
+            faults.devices(gpus.iter().map(|gpu| gpu.uuid.clone()).collect());
+        }
     }
 
     /// `nvml`, `simulated` or `none`.
@@ -76,12 +104,17 @@ impl Devices {
         self.name
     }
 
-    /// A reading for this turn, if one costs nothing. Leases whose end is among the inputs no longer run.
-    pub(super) fn read(&mut self, world: &World, inputs: &[Input]) -> Option<Input> {
-        let Source::Instant(backend) = &mut self.source else { return None };
+    /// What the devices told, and a reading for this turn, if that costs nothing. Leases whose end is among the inputs no
+    /// longer run.
+    pub(super) fn read(&mut self, world: &World, inputs: &mut Vec<Input>) {
+        let Source::Instant(backend) = &mut self.source else { return };
         self.asked_at = Some(crate::clock::now().boottime_ms);
         if world.pool.gpus() == 0 {
-            return None;
+            return;
+        }
+        let faults = backend.faults();
+        if !faults.is_empty() {
+            inputs.push(Input::Faults(faults));
         }
         let running = running(world, |lease| {
             inputs.iter().any(|input| {
@@ -92,13 +125,13 @@ impl Devices {
                 ) if *ended == lease)
             })
         });
-        Some(Input::Readings(backend.sample(&running)))
+        inputs.push(Input::Readings(backend.sample(&running)));
     }
 
     /// Asks for a fresh reading. Those that cost nothing are taken with the next turn, which the core has asked for.
     pub(super) fn probe(&mut self, world: &World) {
         self.asked_at = Some(crate::clock::now().boottime_ms);
-        if let Source::Sampler(sampler) = &self.source {
+        if let Source::Sampler { sampler, .. } = &self.source {
             sampler.request(running(world, |_| false));
         }
     }
@@ -106,17 +139,38 @@ impl Devices {
     /// A reading for telemetry's sake. Where devices are missing, also which ones are there now: a driver that was
     /// loaded, or a device that is back, is found by itself.
     pub(super) fn telemetry(&mut self, world: &World) {
-        if let Source::Sampler(sampler) = &self.source {
-            if world.lacks_devices() {
-                sampler.relist();
-            }
+        if let Source::Sampler { sampler, .. } = &self.source
+            && world.lacks_devices()
+        {
+            sampler.relist();
         }
         self.probe(world);
     }
 
     /// The driver has told which devices are there: whatever was wrong with it is over.
-    pub(super) fn listed(&mut self) {
+    pub(super) fn listed(&mut self, gpus: &[Gpu]) {
         self.trouble = None;
+        self.watch(gpus);
+    }
+
+    /// What an operator must know of the devices: the driver's trouble, and those that are out of service by themselves.
+    pub(super) fn notices(&self, world: &World) -> Vec<Notice> {
+        let warning = |text| Notice { level: NoticeLevel::Warning, text, job: None };
+        let trouble = self.trouble.iter().cloned().map(warning);
+        let out = world.pool.devices().enumerate().filter_map(|(ix, (_, device))| {
+            let index = device.gpu.as_ref().or(device.was.as_ref()).map_or(ix as u32, |gpu| gpu.index);
+            match &device.state {
+                DeviceState::Quarantined(quarantine) => Some(warning(format!(
+                    "GPU {index} is in quarantine: {}; `overnight clear {index}` lifts it",
+                    quarantine.why
+                ))),
+                DeviceState::Gone { detail } if device.gpu.is_some() || device.was.is_some() => {
+                    Some(warning(format!("GPU {index} is gone: {detail}")))
+                }
+                _ => None,
+            }
+        });
+        trouble.chain(out).collect()
     }
 
     /// When the next reading for telemetry's sake is due, boottime milliseconds; `None`: none is needed.
@@ -130,9 +184,9 @@ impl Devices {
         match (&self.source, busy, subscribers > 0) {
             (Source::Instant(_), _, _) if world.pool.gpus() == 0 => None,
             _ if world.queue.waiting() > 0 && is_unlisted(world) => Some(WANTED),
-            (_, true, true) | (Source::Sampler(_), false, true) => Some(WATCHED),
+            (_, true, true) | (Source::Sampler { .. }, false, true) => Some(WATCHED),
             (_, true, false) => Some(RUNNING),
-            (Source::Sampler(_), false, false) => Some(IDLE),
+            (Source::Sampler { .. }, false, false) => Some(IDLE),
             (Source::Instant(_), false, _) => None,
         }
     }

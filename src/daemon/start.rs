@@ -32,6 +32,12 @@ use tokio::sync::{mpsc, watch};
 /// A scheduler that holds the lock is asked for this long whether it is there.
 const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
+/// A held lock is asked for again for this long. A scheduler that was just killed may leave its lock to a process that it
+/// was starting, until that executes its program; one that is just starting does not answer yet.
+const LOCK_PATIENCE_MS: u64 = 2_000;
+/// Between two tries.
+const LOCK_AGAIN: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
 /// What `overnight serve` was asked for.
 #[derive(Debug, Clone)]
 pub struct ServeSetup {
@@ -305,18 +311,26 @@ fn lock(paths: &Paths) -> Result<File, DaemonError> {
         .mode(0o600)
         .open(&path)
         .map_err(io("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => {
-            let pid = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
-            let state = paths.state.clone();
-            return Err(match crate::client::Client::connect(paths, PROBE_TIMEOUT) {
-                Ok(_) | Err(crate::client::ClientError::Version { .. }) => DaemonError::Taken { state, pid },
-                Err(_) => DaemonError::NotAnswering { state, pid },
-            });
+    let began = crate::clock::monotonic();
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(std::fs::TryLockError::WouldBlock) => {}
+            Err(std::fs::TryLockError::Error(source)) => {
+                return Err(DaemonError::Io { doing: "lock", path, source });
+            }
         }
-        Err(std::fs::TryLockError::Error(source)) => {
-            return Err(DaemonError::Io { doing: "lock", path, source });
+        let pid = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+        let state = paths.state.clone();
+        match crate::client::Client::connect(paths, PROBE_TIMEOUT) {
+            Ok(_) | Err(crate::client::ClientError::Version { .. }) => {
+                return Err(DaemonError::Taken { state, pid });
+            }
+            Err(_) if crate::clock::monotonic().0 - began.0 >= LOCK_PATIENCE_MS => {
+                return Err(DaemonError::NotAnswering { state, pid });
+            }
+            // Nothing tells when a lock is let go.
+            Err(_) => drop(rustix::event::poll(&mut [], Some(&LOCK_AGAIN))),
         }
     }
     // The number is for people only: a full disk that does not take it is no reason not to start.

@@ -129,9 +129,7 @@ impl Daemon {
 
     /// One turn of the core. Readings that cost nothing are taken anew for it.
     fn decide(&mut self, inputs: &mut Vec<Input>) -> Decision {
-        if let Some(readings) = self.devices.read(&self.world, inputs) {
-            inputs.push(readings);
-        }
+        self.devices.read(&self.world, inputs);
         let moment = Moment { now: crate::clock::now(), seed: self.seed };
         let decision = step(&mut self.world, std::mem::take(inputs), moment);
         if let Some(bug) = &decision.bug {
@@ -208,8 +206,8 @@ impl Daemon {
         match message {
             Message::Inbox(event) => self.inbox_event(event, inputs, &now),
             Message::Input(input) => {
-                if matches!(input, Input::Devices(_)) {
-                    self.devices.listed();
+                if let Input::Devices(gpus) = &input {
+                    self.devices.listed(gpus);
                 }
                 inputs.extend(self.admit(input));
             }
@@ -338,7 +336,7 @@ impl Daemon {
         }));
         notices.extend(self.board.alarm.iter().map(|text| notice(NoticeLevel::Error, text)));
         notices.extend(self.disk.behind.iter().map(|text| notice(NoticeLevel::Warning, text)));
-        notices.extend(self.devices.trouble.iter().map(|text| notice(NoticeLevel::Warning, text)));
+        notices.extend(self.devices.notices(&self.world));
         notices
     }
 }

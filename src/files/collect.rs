@@ -114,9 +114,11 @@ impl Home<'_> {
         let stat = rustix::fs::fstat(self.output);
         let stat = stat.map_err(FilesError::errno("look at", &self.order.output_dir))?;
         let except = Some((stat.st_dev, stat.st_ino));
+        let stat = rustix::fs::fstat(&work).map_err(FilesError::errno("look at", work_dir))?;
+        let owner = self.order.live.then_some(stat.st_uid);
         let mut found = Found::default();
         for pattern in patterns {
-            let search = Search::new(&work, work_dir, except)?;
+            let search = Search { root: &work, path: work_dir, except, owner };
             if let Err(error) = search.pattern(pattern, &mut found) {
                 self.survive(error)?;
             }
@@ -211,7 +213,8 @@ impl Home<'_> {
     /// Everything that is home, with its hash.
     fn list(&mut self, patterns: &[Pattern<'_>]) -> Result<Vec<ReturnedFile>, FilesError> {
         let mut found = Found::default();
-        Search::new(self.output, &self.order.output_dir, None)?.all(&mut found)?;
+        let path = &self.order.output_dir;
+        Search { root: self.output, path, except: None, owner: None }.all(&mut found)?;
         self.notes.append(&mut found.notes);
         found.files.sort_by(|a, b| a.0.cmp(&b.0));
         let mut files = Vec::new();

@@ -86,20 +86,18 @@ pub(super) struct Found {
 
 /// A directory that is searched.
 pub(super) struct Search<'a> {
-    root: &'a Dir,
-    path: &'a Path,
-    except: Option<(u64, u64)>,
-    owner: u32,
+    /// The directory.
+    pub(super) root: &'a Dir,
+    /// Its path, for messages.
+    pub(super) path: &'a Path,
+    /// Device and inode of a directory below it that is passed over: the output directory.
+    pub(super) except: Option<(u64, u64)>,
+    /// Whose it is, where others may be able to put names into it. The scheduler's own trees they cannot reach; what
+    /// belongs to another account there is what the work has made, in a container for example.
+    pub(super) owner: Option<u32>,
 }
 
-impl<'a> Search<'a> {
-    /// Of a directory, by its path for messages. `except` is device and inode of a directory below it that is passed
-    /// over: the output directory.
-    pub(super) fn new(root: &'a Dir, path: &'a Path, except: Option<(u64, u64)>) -> Result<Self, FilesError> {
-        let stat = rustix::fs::fstat(root).map_err(FilesError::errno("look at", path))?;
-        Ok(Self { root, path, except, owner: stat.st_uid })
-    }
-
+impl Search<'_> {
     /// Adds what a pattern matches. No link is followed on the way.
     pub(super) fn pattern(&self, pattern: &Pattern<'_>, found: &mut Found) -> Result<(), FilesError> {
         let Some(dir) = self.descend(&pattern.prefix, found)? else { return Ok(()) };
@@ -184,7 +182,7 @@ impl<'a> Search<'a> {
             }
             Kind::File if matched => {
                 let Some(stat) = tree::optional(tree::stat(dir, &entry.name), &path)? else { return Ok(()) };
-                if tree::is_strangers_link(&stat, self.owner) {
+                if self.owner.is_some_and(|owner| tree::is_strangers_link(&stat, owner)) {
                     found.notes.push(format!(
                         "{} is a hard link to a file of another account (uid {}): left out",
                         shown(&below),

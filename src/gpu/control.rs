@@ -18,11 +18,19 @@
 //! name = "python"
 //! uid = 1001
 //! memory = "21GiB"
+//!
+//! [gpu.3]
+//! xids = [31, 48]       # told once each, as they are added to the list
+//!
+//! [gpu.3.health]        # of its memory
+//! uncorrected = 1       # errors since the last reset that ECC could not correct
+//! remap_pending = true  # a bad row is replaced at the next reset
+//! remap_failed = true   # a bad row could not be replaced
 //! ```
 //!
 //! A control file that cannot be read makes every device unreadable, with the reason.
 
-use crate::model::{Bytes, GpuProcess, ProcessKind, Token, Unreadable, clean_line, parse_bytes};
+use crate::model::{Bytes, GpuProcess, Health, ProcessKind, Token, Unreadable, clean_line, parse_bytes};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -51,6 +59,18 @@ pub(super) struct DeviceControl {
     detail: Option<String>,
     pub(super) dirty: Option<Dirty>,
     pub(super) outside: Option<Outside>,
+    #[serde(default)]
+    pub(super) xids: Vec<u64>,
+    #[serde(default)]
+    health: HealthControl,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HealthControl {
+    uncorrected: u64,
+    remap_pending: bool,
+    remap_failed: bool,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -125,6 +145,15 @@ fn read(path: &Path) -> Result<ControlFile, String> {
 }
 
 impl DeviceControl {
+    pub(super) const fn health(&self) -> Health {
+        let HealthControl { uncorrected, remap_pending, remap_failed } = self.health;
+        Health {
+            uncorrected: Some(uncorrected),
+            remap_pending: Some(remap_pending),
+            remap_failed: Some(remap_failed),
+        }
+    }
+
     pub(super) fn unreadable(&self) -> Option<Unreadable> {
         let detail = |default: &str| self.detail.clone().unwrap_or_else(|| default.to_owned());
         Some(match self.fault? {
@@ -141,6 +170,7 @@ impl Outside {
             pid: self.pid,
             name: clean_line(&self.name),
             uid: self.uid,
+            user: None,
             kind: ProcessKind::Compute,
             memory: Some(self.memory),
             token,
@@ -155,6 +185,7 @@ impl Dirty {
             pid: self.pid?,
             name: clean_line(&self.name),
             uid: None,
+            user: None,
             kind: ProcessKind::Compute,
             memory: self.memory,
             token: Some(token.clone()),

@@ -3,19 +3,21 @@
 //! A reading that could not be taken is `None` with a reason, never zero. Devices are named by UUID.
 //!
 //! [`nvml`] is the real thing, [`simulated`] a seeded stand-in, [`none`] a machine without devices. [`deadline`] keeps
-//! a blocking backend off the loop, [`locks`] reads who holds a device across schedulers, [`host`] counts cores and
-//! memory. Nothing here decides whether a device is free: the core does, from readings.
+//! a blocking backend off the loop, `watch` waits for Xids, [`locks`] reads who holds a device across schedulers, [`host`]
+//! counts cores and memory. Nothing here decides whether a device is free: the core does, from readings.
 
 pub mod control;
 pub mod deadline;
+mod health;
 pub mod host;
 pub mod locks;
 pub mod none;
 pub mod nvml;
 mod processes;
 pub mod simulated;
+mod watch;
 
-use crate::model::{Gpu, GpuReading, LeaseId, Now, Token, Unreadable, Uuid};
+use crate::model::{FaultNews, Gpu, GpuReading, Health, LeaseId, Now, Token, Unreadable, Uuid};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -25,6 +27,7 @@ pub use locks::lock_dir;
 pub use none::NoGpus;
 pub use nvml::{Nvml, NvmlConfig};
 pub use simulated::{Simulated, SimulatedConfig};
+pub use watch::{FaultWatch, TellFaults, watch_faults};
 
 /// Where devices come from.
 pub trait GpuBackend: Send {
@@ -36,6 +39,12 @@ pub trait GpuBackend: Send {
     ///
     /// `running` says which devices run which lease's work; a real driver does not need it.
     fn sample(&mut self, running: &[Running]) -> Vec<GpuReading>;
+
+    /// What the devices told since the last question. A driver that has to be waited for tells it to
+    /// [`watch_faults`] instead.
+    fn faults(&mut self) -> Vec<FaultNews> {
+        Vec::new()
+    }
 
     /// Whether readings cost microseconds and never block, so that the loop takes a fresh one every turn.
     fn instant(&self) -> bool;
@@ -86,6 +95,14 @@ impl GpuError {
         match self {
             Self::Driver { hint, .. } => Some(hint),
             Self::NotAsked | Self::Choice(_) | Self::NotListed(_) | Self::NoIndex(_) => None,
+        }
+    }
+
+    /// What is wrong, and what to do about it.
+    pub fn words(&self) -> String {
+        match self.hint() {
+            Some(hint) => format!("{self}: {hint}"),
+            None => self.to_string(),
         }
     }
 }
@@ -152,11 +169,10 @@ impl Default for OpenOptions {
     }
 }
 
-/// Opens the chosen source of devices. Where the driver refuses, the reason comes beside a backend that lists nothing:
-/// one that tries again at each [`GpuBackend::list`] where the driver may come back, else [`NoGpus`].
-pub fn open(choice: GpuChoice, options: OpenOptions) -> (Box<dyn GpuBackend>, Option<GpuError>) {
+/// Opens the chosen source of devices. Nothing is asked yet: a driver may hang.
+pub fn open(choice: GpuChoice, options: OpenOptions) -> Box<dyn GpuBackend> {
     match choice {
-        GpuChoice::None => (Box::new(NoGpus), None),
+        GpuChoice::None => Box::new(NoGpus),
         GpuChoice::Simulated(gpus) => {
             let config = SimulatedConfig {
                 gpus,
@@ -164,19 +180,13 @@ pub fn open(choice: GpuChoice, options: OpenOptions) -> (Box<dyn GpuBackend>, Op
                 control: options.control,
                 ..SimulatedConfig::default()
             };
-            (Box::new(Simulated::new(config)), None)
+            Box::new(Simulated::new(config))
         }
         GpuChoice::Auto | GpuChoice::Nvml => {
             let config = NvmlConfig { library: None, ignore: options.ignore, lock_dir: options.lock_dir };
             let mut backend = Nvml::new(config);
             backend.remember(options.remembered);
-            match backend.connect() {
-                Ok(()) => (Box::new(backend), None),
-                Err(error) if choice == GpuChoice::Auto && nvml::is_absent(&error) => {
-                    (Box::new(NoGpus), Some(error))
-                }
-                Err(error) => (Box::new(backend), Some(error)),
-            }
+            Box::new(backend)
         }
     }
 }
@@ -196,6 +206,7 @@ fn unreadable(uuid: Uuid, at: Now, why: Unreadable) -> GpuReading {
         utilisation: None,
         temperature_c: None,
         power_w: None,
+        health: Health::default(),
         processes: None,
         lock: None,
     }

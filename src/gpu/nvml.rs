@@ -6,7 +6,7 @@
 //! [`deadline`](super::deadline). Processes are read in `processes`.
 
 use super::processes::{Ignore, of_device};
-use super::{GpuBackend, GpuError, Running, host, locks, unreadable};
+use super::{GpuBackend, GpuError, Running, health, host, locks, unreadable};
 use crate::clock;
 use crate::model::{Bytes, Gpu, GpuReading, Unreadable, Uuid, clean_line};
 use nvml_wrapper::enum_wrappers::device::TemperatureSensor;
@@ -80,6 +80,7 @@ impl Nvml {
         let utilisation = known(device.utilization_rates())?.map(|rates| rates.gpu.min(100) as u8);
         let temperature_c = known(device.temperature(TemperatureSensor::Gpu))?.map(|t| t as i32);
         let power_w = known(device.power_usage())?.map(|milliwatts| milliwatts.div_ceil(1000));
+        let health = health::of_device(library, &device);
         // What proves a device clean comes last, and is as old as its first question: the driver may take its time.
         let at = clock::now();
         let memory_used = known(device.memory_info())?.map(|memory| Bytes(memory.used));
@@ -92,6 +93,7 @@ impl Nvml {
             utilisation,
             temperature_c,
             power_w,
+            health,
             processes,
             lock: locks::holder(&self.config.lock_dir, uuid),
         })
@@ -130,7 +132,7 @@ impl GpuBackend for Nvml {
 
     fn sample(&mut self, _running: &[Running]) -> Vec<GpuReading> {
         if let Err(error) = self.connect() {
-            let detail = error.to_string();
+            let detail = error.words();
             let failed = |uuid: &Uuid| {
                 unreadable(uuid.clone(), clock::now(), Unreadable::Failed { detail: detail.clone() })
             };
@@ -184,20 +186,24 @@ const fn is_stale(error: &NvmlError) -> bool {
 }
 
 fn reason(error: &NvmlError) -> Unreadable {
-    let detail = words(error);
+    let detail = match error {
+        NvmlError::LibRmVersionMismatch => format!("{}: reboot", words(error)),
+        _ => words(error),
+    };
     if is_gone(error) { Unreadable::Gone { detail } } else { Unreadable::Failed { detail } }
 }
 
 fn words(error: &NvmlError) -> String {
     match error {
-        NvmlError::LibRmVersionMismatch => "driver and library have different versions; reboot".to_owned(),
+        NvmlError::LibRmVersionMismatch => "driver and library have different versions".to_owned(),
         NvmlError::NotFound => "the driver no longer lists it".to_owned(),
         NvmlError::LibloadingError(_) => "libnvidia-ml.so.1 cannot be loaded".to_owned(),
         other => clean_line(&other.to_string()),
     }
 }
 
-fn load(library: Option<&Path>) -> Result<Library, GpuError> {
+/// Opens the library and a session with the driver.
+pub(super) fn load(library: Option<&Path>) -> Result<Library, GpuError> {
     let opened = match library {
         Some(path) => Library::builder().lib_path(path.as_os_str()).init(),
         // Packages for development bring only the name without a version.
@@ -235,6 +241,31 @@ pub fn is_absent(error: &GpuError) -> bool {
 /// All devices that can be read, in PCI order. One that cannot keeps its place in the numbering.
 fn list(library: &Library) -> Result<Vec<Gpu>, NvmlError> {
     let node = host::node_name();
+    let mut gpus = Vec::new();
+    for (index, device) in in_order(library)? {
+        let Some(device) = device else { continue };
+        let instances = mig_instances(&device);
+        let listed = instances.as_deref().unwrap_or(std::slice::from_ref(&device));
+        gpus.extend(listed.iter().filter_map(|device| describe(device, index, &node).ok()));
+    }
+    Ok(gpus)
+}
+
+/// The driver's own devices, each with what it is to the pool: itself, or its MIG instances.
+pub(super) fn physical(library: &Library) -> Result<Vec<(Device<'_>, Vec<Uuid>)>, NvmlError> {
+    let mut devices = Vec::new();
+    for device in in_order(library)?.into_iter().filter_map(|(_, device)| device) {
+        let instances = mig_instances(&device);
+        let used = instances.as_deref().unwrap_or(std::slice::from_ref(&device));
+        let uuids = used.iter().filter_map(|device| device.uuid().ok());
+        let uuids = uuids.map(|uuid| Uuid(clean_line(&uuid))).collect();
+        devices.push((device, uuids));
+    }
+    Ok(devices)
+}
+
+/// The driver's devices by index in PCI order; `None` for one that cannot be spoken to.
+fn in_order(library: &Library) -> Result<Vec<(u32, Option<Device<'_>>)>, NvmlError> {
     let mut devices = Vec::new();
     for index in 0..library.device_count()? {
         let device = match library.device_by_index(index) {
@@ -248,14 +279,7 @@ fn list(library: &Library) -> Result<Vec<Gpu>, NvmlError> {
     if devices.iter().all(|(place, _)| place.is_some()) {
         devices.sort_by_key(|(place, _)| *place);
     }
-    let mut gpus = Vec::new();
-    for (index, (_, device)) in (0..).zip(&devices) {
-        let Some(device) = device else { continue };
-        let instances = mig_instances(device);
-        let listed = instances.as_deref().unwrap_or(std::slice::from_ref(device));
-        gpus.extend(listed.iter().filter_map(|device| describe(device, index, &node).ok()));
-    }
-    Ok(gpus)
+    Ok((0..).zip(devices.into_iter().map(|(_, device)| device)).collect())
 }
 
 /// The instances of a device in MIG mode; `None` where the mode is off or the device does not know it. A device in

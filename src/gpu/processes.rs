@@ -9,6 +9,7 @@ use nvml_wrapper::Device;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -26,6 +27,8 @@ const TOKEN_KEY: &[u8] = b"OVERNIGHT_TOKEN=";
 pub(super) struct Ignore {
     names: GlobSet,
     attribute: bool,
+    /// Names of accounts that were looked up.
+    users: RefCell<BTreeMap<u32, Option<String>>>,
 }
 
 impl Ignore {
@@ -37,8 +40,22 @@ impl Ignore {
         }
         let attribute =
             std::fs::metadata("/proc/self/ns/pid").is_ok_and(|meta| meta.ino() == INITIAL_PID_NAMESPACE);
-        Self { names: builder.build().unwrap_or_default(), attribute }
+        Self { names: builder.build().unwrap_or_default(), attribute, users: RefCell::default() }
     }
+
+    /// An account's name. Looked up once, and only in the local file: a directory on the network may hang.
+    fn user(&self, uid: u32) -> Option<String> {
+        self.users.borrow_mut().entry(uid).or_insert_with(|| user_name(uid)).clone()
+    }
+}
+
+fn user_name(uid: u32) -> Option<String> {
+    let accounts = std::fs::read("/etc/passwd").ok()?;
+    String::from_utf8_lossy(&accounts).lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, number) = (fields.next()?, fields.nth(1)?);
+        (number.parse() == Ok(uid) && !name.is_empty()).then(|| clean_line(name))
+    })
 }
 
 /// All processes on the device. An error if any of the lists that this device has could not be read.
@@ -88,7 +105,8 @@ fn optional(result: Result<Vec<ProcessInfo>, NvmlError>) -> Result<Vec<ProcessIn
 fn describe(pid: u32, kind: ProcessKind, memory: Option<Bytes>, ignore: &Ignore) -> GpuProcess {
     let (name, uid, token) = if ignore.attribute { from_proc(pid) } else { Default::default() };
     let ignored = kind == ProcessKind::Graphics || (!name.is_empty() && ignore.names.is_match(&name));
-    GpuProcess { pid, name, uid, kind, memory, token, ignored }
+    let user = uid.and_then(|uid| ignore.user(uid));
+    GpuProcess { pid, name, uid, user, kind, memory, token, ignored }
 }
 
 /// Name, owner and token. All are read below one directory handle, so that they are of one process.
@@ -134,6 +152,13 @@ mod tests {
         assert!(!name.is_empty());
         assert_eq!(uid, Some(rustix::process::getuid().as_raw()));
         assert_eq!(token, None);
+    }
+
+    #[test]
+    fn accounts_have_the_names_of_the_local_file() {
+        let ignore = Ignore::new(&[]);
+        assert_eq!(ignore.user(0), Some("root".to_owned()));
+        assert_eq!(ignore.user(4_000_000_123), None);
     }
 
     #[test]

@@ -9,11 +9,16 @@
 use super::control::{Control, DeviceControl, Fault};
 use super::{GpuBackend, GpuError, Running, unreadable};
 use crate::clock;
-use crate::model::{Bytes, Gpu, GpuReading, LeaseId, Now, Token, Unreadable, Uuid};
+use crate::model::{
+    Bytes, FaultKind, FaultNews, Gpu, GpuReading, Health, LeaseId, Now, Token, Unreadable, Uuid,
+};
 use std::path::PathBuf;
 
 /// Memory that an idle device reads.
 const IDLE_MEMORY: Bytes = Bytes::mib(4);
+/// What a device tells whose control file says nothing else.
+const HEALTHY: Health =
+    Health { uncorrected: Some(0), remap_pending: Some(false), remap_failed: Some(false) };
 /// Load is up this many seconds after the work began.
 const RAMP_S: u64 = 5;
 /// Temperature and power are back this many seconds after it ended.
@@ -65,10 +70,12 @@ struct Device {
     busy: Option<(Running, u64)>,
     /// The last lease that ended on it, its token, when it began and ended.
     last: Option<(LeaseId, Token, u64, u64)>,
+    /// How many Xids of the control file have been told.
+    told: usize,
 }
 
 impl Simulated {
-    /// Makes the devices. Nothing is read or started.
+    /// Makes the devices. Nothing is started.
     pub fn new(config: SimulatedConfig) -> Self {
         let device = |index| {
             let key = mix(config.seed, u64::from(index) + 1);
@@ -80,11 +87,13 @@ impl Simulated {
                 memory: config.memory,
                 real: false,
             };
-            Device { gpu, key, busy: None, last: None }
+            Device { gpu, key, busy: None, last: None, told: 0 }
         };
-        let devices = (0..config.gpus).map(device).collect();
-        let control = Control::new(config.control.clone());
-        Self { config, devices, control }
+        let devices: Vec<Device> = (0..config.gpus).map(device).collect();
+        let mut simulated = Self { control: Control::new(config.control.clone()), config, devices };
+        // What its control file told an earlier process is not news.
+        simulated.faults();
+        simulated
     }
 
     /// As [`GpuBackend::sample`], at a given moment.
@@ -118,6 +127,22 @@ impl GpuBackend for Simulated {
 
     fn sample(&mut self, running: &[Running]) -> Vec<GpuReading> {
         self.sample_at(running, clock::now())
+    }
+
+    fn faults(&mut self) -> Vec<FaultNews> {
+        self.control.refresh();
+        let control = &self.control;
+        self.devices
+            .iter_mut()
+            .flat_map(|device| {
+                let xids =
+                    control.of(device.gpu.index).ok().flatten().map_or(&[][..], |control| &control.xids);
+                let new = xids.get(device.told..).unwrap_or_default();
+                device.told = xids.len();
+                let uuid = device.gpu.uuid.clone();
+                new.iter().map(move |code| FaultNews { uuid: uuid.clone(), kind: FaultKind::Xid(*code) })
+            })
+            .collect()
     }
 
     fn instant(&self) -> bool {
@@ -180,6 +205,7 @@ impl Device {
             utilisation: Some(load),
             temperature_c: Some(30 + (self.key % 5) as i32 + i32::from(warmth) * 2 / 5),
             power_w: Some(45 + (self.key % 9) as u32 + u32::from(warmth) * 3),
+            health: control.map_or(HEALTHY, DeviceControl::health),
             processes: Some(processes),
             lock: None,
         }

@@ -2,8 +2,8 @@
 
 use super::job::{Dependency, ReturnedFile};
 use super::{
-    AttemptNo, Bytes, DeviceState, EndedBy, Enforcement, Held, JobId, JobSpec, LeaseId, Now, Outcome, Owner,
-    Priority, RunEnd, SubmissionId, TaskIx, Token, Uuid, Verdict,
+    Accepted, AttemptNo, Bytes, Close, DeviceState, EndedBy, Enforcement, Fault, Held, JobId, JobSpec,
+    LeaseId, Now, Outcome, Owner, Priority, RunEnd, SubmissionId, TaskIx, Token, Uuid, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -302,6 +302,38 @@ pub enum Event {
     JobResumed {
         /// Job.
         job: JobId,
+    },
+    /// Something about a running attempt that its owner should know.
+    AttemptNoted {
+        /// Job.
+        job: JobId,
+        /// Task.
+        task: TaskIx,
+        /// Attempt.
+        attempt: AttemptNo,
+        /// For the receipt.
+        note: String,
+    },
+    /// Something is wrong with a device: it is not handed out until that is over.
+    DeviceFaulted {
+        /// Which.
+        uuid: Uuid,
+        /// What.
+        fault: Fault,
+    },
+    /// What was wrong with a device is over: an operator lives with it, or a reset was proven.
+    DeviceCleared {
+        /// Which.
+        uuid: Uuid,
+        /// What an operator has seen and lives with.
+        accepted: Option<Accepted>,
+    },
+    /// An operator wants a device closed once it is given back, or does not any more.
+    DeviceClosing {
+        /// Which.
+        uuid: Uuid,
+        /// Why, and who.
+        close: Option<Close>,
     },
     /// A device's state changed for another reason than a grant, an end or a return.
     DeviceChanged {

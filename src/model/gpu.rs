@@ -1,6 +1,6 @@
 //! GPUs: identity, readings and the state the pool gives them.
 
-use super::{Bytes, LeaseId, Now, Token, Uuid};
+use super::{Accepted, Bytes, Fault, Health, LeaseId, Now, Token, Uuid};
 use serde::{Deserialize, Serialize};
 
 /// A device of the pool: what does not change while it is there.
@@ -37,6 +37,8 @@ pub struct GpuReading {
     pub temperature_c: Option<i32>,
     /// Watts.
     pub power_w: Option<u32>,
+    /// The health of its memory.
+    pub health: Health,
     /// Processes on the device, compute and graphics; `None` if the list could not be read.
     pub processes: Option<Vec<GpuProcess>>,
     /// Who holds the device's cross-scheduler lock, if somebody does.
@@ -68,6 +70,8 @@ pub struct GpuProcess {
     pub name: String,
     /// Its owner, if known.
     pub uid: Option<u32>,
+    /// Its owner's name, if there is one.
+    pub user: Option<String>,
     /// Compute or graphics.
     pub kind: ProcessKind,
     /// Device memory it holds, if the driver tells.
@@ -163,6 +167,47 @@ pub struct Quarantine {
     pub since: Now,
     /// The lease that left it so.
     pub lease: Option<LeaseId>,
+}
+
+/// An operator's wish that a device is closed as soon as it is given back. Durable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Close {
+    /// Why, in the operator's words.
+    pub reason: String,
+    /// Who.
+    pub by: String,
+}
+
+/// All that is remembered of a device: its state, and what stands between it and the next grant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Its state.
+    pub state: DeviceState,
+    /// It is closed when it is given back.
+    pub close: Option<Close>,
+    /// It is not handed out until this is over.
+    pub fault: Option<Fault>,
+    /// What an operator has seen of its health and lives with.
+    pub accepted: Option<Accepted>,
+}
+
+impl From<DeviceState> for Standing {
+    fn from(state: DeviceState) -> Self {
+        Self { state, close: None, fault: None, accepted: None }
+    }
+}
+
+impl GpuProcess {
+    /// `pid 4711 python of ana`.
+    pub fn words(&self) -> String {
+        let name = if self.name.is_empty() { String::new() } else { format!(" {}", self.name) };
+        let owner = match (&self.user, self.uid) {
+            (Some(user), _) => format!(" of {user}"),
+            (None, Some(uid)) => format!(" of uid {uid}"),
+            (None, None) => String::new(),
+        };
+        format!("pid {}{name}{owner}", self.pid)
+    }
 }
 
 impl DeviceState {

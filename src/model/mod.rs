@@ -7,6 +7,7 @@ mod attempt;
 mod collect;
 mod enforcement;
 mod event;
+mod fault;
 mod fit;
 mod gpu;
 mod job;
@@ -22,9 +23,11 @@ pub use attempt::{AttemptFact, AttemptState, Cursor, RunEnd, TransitionError};
 pub use collect::{Collect, Collected};
 pub use enforcement::{EnforcedBy, Enforcement};
 pub use event::{CancelRequest, DropIdent, Event, EventRecord, Origin};
+pub use fault::{Accepted, Fault, FaultKind, FaultNews, Health};
 pub use fit::{memory_fits, model_matches};
 pub use gpu::{
-    DeviceState, Gpu, GpuProcess, GpuReading, HostReading, LockHolder, ProcessKind, Quarantine, Unreadable,
+    Close, DeviceState, Gpu, GpuProcess, GpuReading, HostReading, LockHolder, ProcessKind, Quarantine,
+    Standing, Unreadable,
 };
 pub use job::{Attempt, Dependency, Job, JobState, ReturnedFile, Task};
 pub use lease::{EndedBy, Held, Lease, LeaseDevice, Returned, Verdict};
@@ -38,5 +41,5 @@ pub use spec::{
     Amount, Code, DataFrom, DataItem, ForEach, GpuIds, JobSpec, Limit, NotifyOn, OutputItem, OutputKind,
     Request, Retry, RetryOn, Run, Setup, Stage, Stop, StopSignal, Work, WorkKind,
 };
-pub use text::{chain, clean, clean_line, is_unsafe, slug};
+pub use text::{chain, clean, clean_line, is_unsafe, shortened, slug};
 pub use time::{BootId, Now, Span};

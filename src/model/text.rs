@@ -42,6 +42,14 @@ pub const fn is_unsafe(c: char) -> bool {
         | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
+/// No more than so many characters of a text; where it is cut it says so.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}\u{2026}", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
 /// An error and its causes in one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -102,6 +110,12 @@ mod tests {
             assert_eq!(clean(honest), honest);
         }
         assert_eq!(clean_line("a\r\nb\tc"), "a  b c");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(shortened("l\u{f6}ss", 9), "l\u{f6}ss");
+        assert_eq!(shortened("l\u{f6}ss", 2), "l\u{f6}\u{2026}");
     }
 
     #[test]

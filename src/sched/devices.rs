@@ -2,12 +2,14 @@
 
 use super::step::Turn;
 use super::world::{Drained, Pool};
-use super::{Effect, StopKind, ask, plan};
-use crate::model::{DeviceState, Event, Gpu, GpuReading, Lease, Now, Span, Token, Unreadable, Uuid, Verdict};
+use super::{Effect, ask, faults, plan};
+use crate::model::{DeviceState, Event, Gpu, GpuReading, Lease, Now, Quarantine, Span, Token, Uuid, Verdict};
 
 /// A draining device is read when its lease ends and after so many milliseconds, then every last one of them.
 const DRAIN_PROBES: [u64; 8] = [1, 2, 5, 10, 20, 50, 200, 1_000];
 
+/// A device in quarantine is read after so many milliseconds, then every last one of them.
+const QUARANTINE_PROBES: [u64; 7] = [1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000];
 /// A device that is out of service while a job waits is read this often.
 const WATCH_EVERY: Span = Span::secs(1);
 /// Jobs of the line that are looked at to see whether any could start.
@@ -26,17 +28,7 @@ pub(super) fn listed(turn: &mut Turn<'_>, gpus: &[Gpu]) {
         .map(|(uuid, _)| uuid.clone())
         .collect();
     for uuid in missing {
-        let why = "no longer listed by the driver";
-        match turn.world.pool.get(&uuid).map(|device| device.state.clone()) {
-            Some(DeviceState::Free | DeviceState::Outside { .. } | DeviceState::Unknown { .. }) => {
-                change(turn, uuid, DeviceState::Gone { detail: why.to_owned() });
-            }
-            Some(DeviceState::Held { lease }) => {
-                let why = format!("GPU {uuid} is gone: {why}");
-                turn.effect(Effect::Stop { lease, kind: StopKind::Lost { why } });
-            }
-            _ => {}
-        }
+        faults::lost(turn, &uuid, "no longer listed by the driver");
     }
     if turn.world.pool.devices().any(|(_, device)| device.gpu.is_some() && device.reading.is_none()) {
         turn.effect(Effect::Probe);
@@ -47,40 +39,60 @@ pub(super) fn listed(turn: &mut Turn<'_>, gpus: &[Gpu]) {
 /// Takes readings. Held devices keep their state; one that is lost ends its lease's run.
 pub(super) fn read(turn: &mut Turn<'_>, readings: &[GpuReading]) {
     for reading in readings {
+        let uuid = &reading.uuid;
         if !turn.world.pool.read(reading) {
             continue;
         }
-        let Some(device) = turn.world.pool.get(&reading.uuid) else { continue };
+        faults::examine(turn, uuid);
+        let Some(device) = turn.world.pool.get(uuid) else { continue };
         match &device.state {
-            DeviceState::Held { lease } => {
-                if let Some(Unreadable::Gone { detail }) = &reading.unreadable {
-                    let why = format!("GPU {} is gone: {detail}", reading.uuid);
-                    let lease = *lease;
-                    turn.effect(Effect::Stop { lease, kind: StopKind::Lost { why } });
-                }
-            }
-            DeviceState::Draining { .. } | DeviceState::Closed { .. } => {}
-            DeviceState::Quarantined(quarantine) => {
-                // It is let out by what it was put in for, and must be free in every other way.
-                let lease = quarantine.lease.and_then(|lease| turn.world.lease(lease));
-                let clean = lease.is_none_or(|lease| {
-                    !lease.is_unproven(&turn.now)
-                        && turn.world.pool.drained(&reading.uuid, lease) == Drained::Clean
-                });
-                if clean && Pool::judge(device, |token| is_ours(turn, token)) == DeviceState::Free {
-                    change(turn, reading.uuid.clone(), DeviceState::Free);
-                }
-            }
+            DeviceState::Held { .. }
+            | DeviceState::Draining { .. }
+            | DeviceState::Closed { .. }
+            | DeviceState::Quarantined(_) => {}
             DeviceState::Free
             | DeviceState::Outside { .. }
             | DeviceState::Gone { .. }
             | DeviceState::Unknown { .. } => {
                 // A lock held by a supervisor of ours that has not left yet is not an outsider's.
                 let next = Pool::judge(device, |token| is_ours(turn, token));
-                change(turn, reading.uuid.clone(), next);
+                put(turn, uuid, next);
             }
         }
+        if let Some(DeviceState::Quarantined(quarantine)) =
+            turn.world.pool.get(uuid).map(|device| &device.state)
+        {
+            let quarantine = quarantine.clone();
+            quarantined(turn, uuid, &quarantine);
+        }
     }
+}
+
+/// A device in quarantine was read. It is let out by what it was put in for, and must be free in every other way.
+fn quarantined(turn: &mut Turn<'_>, uuid: &Uuid, quarantine: &Quarantine) {
+    let lease = quarantine.lease.and_then(|lease| turn.world.lease(lease));
+    let drained = lease.map_or(Drained::Clean, |lease| {
+        if lease.is_unproven(&turn.now) {
+            // What did not answer its kill may still use it.
+            Drained::NotYet(turn.world.leases.culprit(lease.id))
+        } else {
+            turn.world.pool.drained(uuid, lease)
+        }
+    });
+    faults::recover(turn, uuid, &drained);
+    let Some(device) = turn.world.pool.get(uuid) else { return };
+    let (why, lease) = match (drained, &device.fault) {
+        (Drained::NotYet(why) | Drained::Gone(why), _) => (why, quarantine.lease),
+        (Drained::Clean, Some(fault)) => (fault.why.clone(), None),
+        (Drained::Clean, None) => {
+            if Pool::judge(device, |token| is_ours(turn, token)) == DeviceState::Free {
+                put(turn, uuid, DeviceState::Free);
+            }
+            return;
+        }
+    };
+    // The culprit may be another one by now: what is true is shown.
+    change(turn, uuid.clone(), DeviceState::Quarantined(Quarantine { why, since: quarantine.since, lease }));
 }
 
 /// Gives back what is proven clean, or has not been for too long; asks for the next reading when it is due.
@@ -89,7 +101,9 @@ pub(super) fn settle(turn: &mut Turn<'_>) {
     for lease in draining {
         let unproven = lease.is_unproven(&turn.now);
         let since = turn.world.leases.draining_since(lease.id, turn.now);
-        match drain(turn, &lease, unproven, &since) {
+        let late = turn.now.since(&since).is_none_or(|waited| waited >= turn.world.pool.drain_max());
+        let late = late.then(|| turn.world.leases.late_since(lease.id, turn.now));
+        match drain(turn, &lease, unproven, (&since, late)) {
             Drain::Over(verdict) => give_back(turn, &lease, unproven, verdict),
             Drain::Goes { probe, next } => {
                 if probe {
@@ -114,10 +128,10 @@ enum Drain {
     },
 }
 
-fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, since: &Now) -> Drain {
+fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, (since, late): (&Now, Option<Now>)) -> Drain {
     let max = turn.world.pool.drain_max();
     let waited = turn.now.since(since).unwrap_or(max);
-    let (last, next) = probes(waited.0);
+    let (last, next) = probes(&DRAIN_PROBES, waited.0);
     let (mut details, mut open, mut due, mut seen) = (Vec::new(), unproven, false, true);
     if unproven {
         details.push(turn.world.leases.culprit(lease.id));
@@ -137,8 +151,9 @@ fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, since: &Now) -> Drain {
                 .filter(|reading| reading.at.boottime_ms >= since.boottime_ms)
                 .and_then(|reading| reading.at.since(since));
             due |= read.is_none_or(|read| read.0 < last);
-            // A scheduler that slept meanwhile, or waited for its disk, looks before it condemns.
-            seen &= read.is_some_and(|read| read >= max) || waited.0 >= 2 * max.0;
+            // A scheduler that slept meanwhile, or waited for its disk, looks before it condemns; for as long again.
+            seen &= read.is_some_and(|read| read >= max)
+                || late.is_some_and(|late| turn.now.since(&late).is_none_or(|looked| looked >= max));
         }
     }
     if details.is_empty() {
@@ -151,24 +166,22 @@ fn drain(turn: &Turn<'_>, lease: &Lease, unproven: bool, since: &Now) -> Drain {
     }
 }
 
-/// The last reading that was due by `waited`, and the next one, in milliseconds since the drain began.
-fn probes(waited: u64) -> (u64, u64) {
-    let every = DRAIN_PROBES[DRAIN_PROBES.len() - 1];
-    let last = DRAIN_PROBES.iter().rev().find(|at| **at <= waited).copied().unwrap_or(0);
+/// The last reading that was due by `waited`, and the next one, in milliseconds since the first.
+fn probes(schedule: &[u64], waited: u64) -> (u64, u64) {
+    let every = schedule.last().copied().unwrap_or(1_000);
+    let last = schedule.iter().rev().find(|at| **at <= waited).copied().unwrap_or(0);
     let last = if last == every { waited - waited % every } else { last };
-    (last, DRAIN_PROBES.iter().find(|at| **at > waited).copied().unwrap_or(last + every))
+    (last, schedule.iter().find(|at| **at > waited).copied().unwrap_or(last + every))
 }
 
 /// Closes a lease. Of its devices, those that are proven are what their last reading makes of them: free, gone, or taken
-/// by somebody else meanwhile.
+/// by somebody else meanwhile. Each of the others is in quarantine for what was found on it.
 fn give_back(turn: &mut Turn<'_>, lease: &Lease, unproven: bool, verdict: Verdict) {
-    let proven: Vec<Uuid> = lease
+    let found: Vec<(Uuid, Drained)> = lease
         .held
         .devices
         .iter()
-        .map(|held| &held.uuid)
-        .filter(|uuid| !unproven && !matches!(turn.world.pool.drained(uuid, lease), Drained::NotYet(_)))
-        .cloned()
+        .map(|held| (held.uuid.clone(), turn.world.pool.drained(&held.uuid, lease)))
         .collect();
     turn.emit(Event::LeaseReturned { lease: lease.id, verdict });
     turn.effect(Effect::Dismiss { lease: lease.id });
@@ -176,17 +189,26 @@ fn give_back(turn: &mut Turn<'_>, lease: &Lease, unproven: bool, verdict: Verdic
         // Its receipt has been written without the proof.
         turn.effect(Effect::WriteReceipt { job: lease.job });
     }
-    for uuid in proven {
-        if let Some(device) = turn.world.pool.get(&uuid) {
-            let next = Pool::judge(device, |token| is_ours(turn, token));
-            change(turn, uuid, next);
+    for (uuid, drained) in found {
+        let Some(device) = turn.world.pool.get(&uuid) else { continue };
+        match (drained, &device.state) {
+            (Drained::NotYet(why), DeviceState::Quarantined(quarantine)) if !unproven => {
+                let quarantine = Quarantine { why, ..quarantine.clone() };
+                change(turn, uuid, DeviceState::Quarantined(quarantine));
+            }
+            (Drained::Clean | Drained::Gone(_), _) if !unproven => {
+                let next = Pool::judge(device, |token| is_ours(turn, token));
+                put(turn, &uuid, next);
+            }
+            _ => {}
         }
     }
 }
 
 /// While a job could start, devices that are out of service are looked at again: one that is free again starts it within
-/// a second.
+/// a second. Those in quarantine are looked at whether or not anybody waits, less and less often.
 pub(super) fn watch(turn: &mut Turn<'_>) {
+    watch_quarantines(turn);
     let out = |state: &DeviceState| {
         matches!(
             state,
@@ -196,28 +218,93 @@ pub(super) fn watch(turn: &mut Turn<'_>) {
                 | DeviceState::Quarantined(_)
         )
     };
-    let some_out = turn.world.pool.devices().any(|(_, device)| device.gpu.is_some() && out(&device.state));
-    if !some_out {
-        return;
-    }
+    // How long ago the one that was read longest ago was read: a reading must not ask for the next one at once.
+    let age = |reading: &GpuReading| turn.now.since(&reading.at).unwrap_or(WATCH_EVERY);
+    let devices = turn.world.pool.devices().map(|(_, device)| device);
+    let ages = devices
+        .filter(|device| device.gpu.is_some() && out(&device.state))
+        .map(|device| device.reading.as_ref().map_or(WATCH_EVERY, age));
+    let Some(oldest) = ages.max() else { return };
     let waits = turn
         .world
         .queue
         .line()
         .take(WATCH_DEPTH)
         .any(|job| ask(turn.world, job).gpus > 0 && plan::gate(turn.world, job, &turn.now).is_none());
-    if waits {
+    if waits && oldest >= WATCH_EVERY {
         turn.effect(Effect::Probe);
         turn.wake(turn.now.boottime_ms + WATCH_EVERY.0);
+    } else if waits {
+        turn.wake(turn.now.boottime_ms + (WATCH_EVERY.0 - oldest.0));
     }
 }
 
-fn is_ours(turn: &Turn<'_>, token: &Token) -> bool {
+/// Asks for the readings of devices in quarantine that are due, and for a turn when the next one is.
+fn watch_quarantines(turn: &mut Turn<'_>) {
+    let now = turn.now;
+    let mut next: Option<u64> = None;
+    let mut due = false;
+    for (_, device) in turn.world.pool.devices() {
+        let DeviceState::Quarantined(quarantine) = &device.state else { continue };
+        // After a new boot the looks begin anew with it.
+        let waited = now.since(&quarantine.since).map_or(now.boottime_ms, |span| span.0);
+        let (last, at) = probes(&QUARANTINE_PROBES, waited);
+        let (last, at) =
+            (now.boottime_ms - waited.min(now.boottime_ms) + last, now.boottime_ms + (at - waited));
+        let read = device.reading.as_ref().filter(|reading| reading.at.boot == now.boot);
+        due |= read.is_none_or(|reading| reading.at.boottime_ms < last);
+        let proof = device.next_proof();
+        due |= proof.is_some_and(|proof| proof <= now.boottime_ms);
+        let at = proof.filter(|proof| *proof > now.boottime_ms).map_or(at, |proof| proof.min(at));
+        next = Some(next.map_or(at, |next| next.min(at)));
+    }
+    if due {
+        turn.effect(Effect::Probe);
+    }
+    if let Some(at) = next {
+        turn.wake(at);
+    }
+}
+
+/// Whether a token is of a lease of this scheduler that is open or ended lately.
+pub(super) fn is_ours(turn: &Turn<'_>, token: &Token) -> bool {
     let lately = turn.world.ledger.iter().rev().take(OURS_LATELY);
     turn.world.leases.iter().chain(lately).any(|lease| lease.token == *token)
 }
 
-fn change(turn: &mut Turn<'_>, uuid: Uuid, state: DeviceState) {
+/// Gives a device that nobody of ours holds the state that a reading makes of it, as far as a fault or an operator's wish
+/// allows.
+pub(super) fn put(turn: &mut Turn<'_>, uuid: &Uuid, judged: DeviceState) {
+    let Some(device) = turn.world.pool.get(uuid) else { return };
+    let next = match (judged, &device.fault, &device.close) {
+        (gone @ DeviceState::Gone { .. }, _, _) => gone,
+        (_, Some(fault), _) => faults::quarantine(fault, &device.state),
+        (_, None, Some(close)) => DeviceState::Closed { reason: close.reason.clone(), by: close.by.clone() },
+        (judged, None, None) => judged,
+    };
+    change(turn, uuid.clone(), next);
+}
+
+/// Likewise, with the state that it has: a fault has come.
+pub(super) fn put_current(turn: &mut Turn<'_>, uuid: &Uuid) {
+    match turn.world.pool.get(uuid).map(|device| device.state.clone()) {
+        Some(
+            state @ (DeviceState::Free
+            | DeviceState::Outside { .. }
+            | DeviceState::Unknown { .. }
+            | DeviceState::Quarantined(_)),
+        ) => put(turn, uuid, state),
+        Some(
+            DeviceState::Held { .. }
+            | DeviceState::Draining { .. }
+            | DeviceState::Closed { .. }
+            | DeviceState::Gone { .. },
+        )
+        | None => {}
+    }
+}
+
+pub(super) fn change(turn: &mut Turn<'_>, uuid: Uuid, state: DeviceState) {
     if turn.world.pool.get(&uuid).is_some_and(|device| device.state != state) {
         turn.emit(Event::DeviceChanged { uuid, state });
     }

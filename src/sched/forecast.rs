@@ -33,7 +33,7 @@ pub fn forecast(world: &World, now: &Now) -> Forecasts {
     let expected = |job: &Job| world.people.predicted(job).or_else(|| limit(job));
     let by_limit = simulate(world, now, &length);
     let by_prediction = simulate(world, now, &expected);
-    let wall = |boottime: u64| now.wall_ms + (boottime as i64 - now.boottime_ms as i64);
+    let wall = |boottime: u64| now.wall_ms.saturating_add_unsigned(boottime.saturating_sub(now.boottime_ms));
     let mut out = Forecasts::new();
     for (job, (start, end)) in by_prediction {
         let latest = by_limit.get(&job).and_then(|(start, _)| *start);
@@ -57,8 +57,8 @@ fn simulate(world: &World, now: &Now, expected: &dyn Fn(&Job) -> Option<Span>) -
         let end =
             world.queue.get(lease.job).and_then(expected).map(|length| match now.since(&lease.granted) {
                 // One that has outlived what was expected of it is expected to need as long again.
-                Some(held) if held >= length => now.boottime_ms + length.0.max(1_000),
-                Some(held) => now.boottime_ms + (length.0 - held.0),
+                Some(held) if held >= length => now.boottime_ms.saturating_add(length.0.max(1_000)),
+                Some(held) => now.boottime_ms.saturating_add(length.0 - held.0),
                 None => now.boottime_ms,
             });
         times.insert(lease.job, (None, end));

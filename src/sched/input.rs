@@ -1,8 +1,8 @@
 //! What the shell tells the core.
 
 use crate::model::{
-    AttemptNo, Bytes, Collected, DropIdent, EndedBy, Enforcement, Gpu, GpuReading, HostReading, JobId,
-    JobSpec, LeaseId, Now, Origin, Owner, RunEnd, TaskIx,
+    AttemptNo, Bytes, Collected, DropIdent, EndedBy, Enforcement, FaultNews, Gpu, GpuReading, HostReading,
+    JobId, JobSpec, LeaseId, Now, Origin, Owner, RunEnd, TaskIx,
 };
 use crate::protocol::Command;
 
@@ -26,6 +26,8 @@ pub enum Input {
     Devices(Vec<Gpu>),
     /// Fresh readings.
     Readings(Vec<GpuReading>),
+    /// What the driver told of devices as it happened; empty if it only said that something did.
+    Faults(Vec<FaultNews>),
     /// Cores and memory of the pool.
     Host(HostReading),
     /// Nothing can be started, because of the disk: why, in words. `None`: it can again.

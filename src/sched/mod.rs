@@ -7,6 +7,7 @@ mod check;
 mod commands;
 mod devices;
 mod effect;
+mod faults;
 mod forecast;
 mod input;
 mod lifecycle;
@@ -17,6 +18,7 @@ mod reports;
 mod step;
 pub mod view;
 pub mod world;
+mod xid;
 
 pub use check::check_transition;
 pub use effect::{Effect, Launch, LaunchDevice, Prepare, StopKind};

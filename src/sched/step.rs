@@ -2,7 +2,7 @@
 
 use super::world::{ApplyError, World};
 use super::{Effect, Input, Launch, LaunchDevice, check, lifecycle, plan};
-use super::{commands, devices, reports};
+use super::{commands, devices, faults, reports};
 use crate::model::{
     AttemptNo, DataFrom, Event, EventRecord, Held, Job, JobId, LeaseId, Now, Span, SubmissionId, Token,
 };
@@ -116,6 +116,7 @@ fn take(turn: &mut Turn<'_>, input: Input) {
         Input::Engine(report) => reports::report(turn, report),
         Input::Devices(gpus) => devices::listed(turn, &gpus),
         Input::Readings(readings) => devices::read(turn, &readings),
+        Input::Faults(news) => faults::told(turn, &news),
         Input::Host(host) => turn.world.pool.host = Some(host),
         Input::HeldUp(why) => turn.world.held_up = why,
         Input::Prepared { job, task, attempt, result } => {

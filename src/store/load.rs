@@ -2,13 +2,11 @@
 
 use super::StoreOptions;
 use super::error::StoreError;
-use super::records::{DeviceStateRecord, DropRecord, JobRecord, LeaseRecord, decode};
+use super::records::{DropRecord, JobRecord, LeaseRecord, StandingRecord, decode};
 use super::tables::{DEVICES, DROPS, EVENTS, INDEX, JOBS, LEASES, Numbered, SUBMISSIONS, database, record};
 use super::{index, open};
 use crate::clock;
-use crate::model::{
-    BootId, DeviceState, DropIdent, Job, JobId, Lease, LeaseId, Revision, SubmissionId, Uuid,
-};
+use crate::model::{BootId, DropIdent, Job, JobId, Lease, LeaseId, Revision, Standing, SubmissionId, Uuid};
 use crate::sched::{Counters, Remembered};
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,8 +19,8 @@ pub struct Loaded {
     pub jobs: Vec<Job>,
     /// All that have not been returned, those that ended in the last days, and those of the loaded jobs; by number.
     pub leases: Vec<Lease>,
-    /// Devices whose state was to be remembered.
-    pub devices: Vec<(Uuid, DeviceState)>,
+    /// Devices that were to be remembered.
+    pub devices: Vec<(Uuid, Standing)>,
     /// The last event; 0 if there is none.
     pub last_seq: u64,
     /// The number of the next job.
@@ -107,18 +105,18 @@ impl Loader<'_> {
         let of_jobs = jobs.iter().flat_map(Job::attempts).filter_map(|(_, attempt)| attempt.state.lease());
         ids.extend(of_jobs.map(|lease| lease.0));
         let table = txn.open_table(LEASES).map_err(database(self.path, "read"))?;
-        rows(self.path, "lease", &table, ids, |bytes| decode::<Lease, LeaseRecord>(bytes))
+        rows(self.path, "lease", &table, ids, decode::<Lease, LeaseRecord>)
     }
 
-    fn devices(&self, txn: &ReadTransaction) -> Result<Vec<(Uuid, DeviceState)>, StoreError> {
+    fn devices(&self, txn: &ReadTransaction) -> Result<Vec<(Uuid, Standing)>, StoreError> {
         let table = txn.open_table(DEVICES).map_err(database(self.path, "read"))?;
         let mut devices = Vec::new();
         for row in table.iter().map_err(database(self.path, "read"))? {
             let (uuid, bytes) = row.map_err(database(self.path, "read"))?;
             let uuid = Uuid(uuid.value().to_owned());
-            let state =
-                decode::<_, DeviceStateRecord>(bytes.value()).map_err(record(self.path, "device", &uuid))?;
-            devices.push((uuid, state));
+            let standing =
+                decode::<_, StandingRecord>(bytes.value()).map_err(record(self.path, "device", &uuid))?;
+            devices.push((uuid, standing));
         }
         Ok(devices)
     }

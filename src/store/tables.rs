@@ -3,10 +3,10 @@
 use super::error::StoreError;
 use super::index;
 use super::records::{
-    DeviceStateRecord, DropRecord, JobRecord, LeaseRecord, LoggedEvent, Record, RecordError,
-    SubmissionRecord, decode_record, encode, encode_record,
+    DropRecord, JobRecord, LeaseRecord, LoggedEvent, Record, RecordError, StandingRecord, SubmissionRecord,
+    decode_record, encode, encode_record,
 };
-use crate::model::{DeviceState, DropIdent, Event, EventRecord, Job, Lease, LeaseId, Uuid};
+use crate::model::{DropIdent, Event, EventRecord, Job, Lease, LeaseId, Standing, Uuid};
 use crate::sched::World;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use std::collections::HashMap;
@@ -35,8 +35,8 @@ pub struct Batch {
     pub jobs: Vec<Job>,
     /// Leases that changed, as they are now.
     pub leases: Vec<Lease>,
-    /// Devices whose state must be remembered, as they are now.
-    pub devices: Vec<(Uuid, DeviceState)>,
+    /// Devices that must be remembered, as they are now.
+    pub devices: Vec<(Uuid, Standing)>,
     /// Devices about which there is nothing more to remember.
     pub forget_devices: Vec<Uuid>,
 }
@@ -52,7 +52,7 @@ impl Batch {
             devices: touched
                 .devices
                 .iter()
-                .filter_map(|uuid| Some((uuid.clone(), world.pool.get(uuid)?.state.clone())))
+                .filter_map(|uuid| Some((uuid.clone(), world.pool.get(uuid)?.standing())))
                 .collect(),
             forget_devices: Vec::new(),
         }
@@ -100,8 +100,8 @@ impl Encoded {
             let bytes = encode::<_, LeaseRecord>(lease).map_err(record(path, "lease", &lease.id))?;
             encoded.leases.push((lease.id.0, over_at(lease), bytes));
         }
-        for (uuid, state) in &batch.devices {
-            let bytes = encode::<_, DeviceStateRecord>(state).map_err(record(path, "device", uuid))?;
+        for (uuid, standing) in &batch.devices {
+            let bytes = encode::<_, StandingRecord>(standing).map_err(record(path, "device", uuid))?;
             encoded.devices.push((uuid.0.clone(), bytes));
         }
         encoded.forget_devices = batch.forget_devices.iter().map(|uuid| uuid.0.clone()).collect();
@@ -248,6 +248,7 @@ const fn event_of(event: &Event) -> EventOf {
         | Event::AttemptReturned { job, .. }
         | Event::AttemptReleased { job, .. }
         | Event::AttemptDropped { job, .. }
+        | Event::AttemptNoted { job, .. }
         | Event::RetryQueued { job, .. }
         | Event::JobDone { job, .. }
         | Event::CancelRequested { job, .. }
@@ -260,7 +261,11 @@ const fn event_of(event: &Event) -> EventOf {
         Event::LeaseEnded { lease, .. }
         | Event::LeaseReturned { lease, .. }
         | Event::LeaseProven { lease } => EventOf::Lease(*lease),
-        Event::SubmissionAccepted { .. } | Event::DeviceChanged { .. } => EventOf::Nobody,
+        Event::SubmissionAccepted { .. }
+        | Event::DeviceChanged { .. }
+        | Event::DeviceFaulted { .. }
+        | Event::DeviceCleared { .. }
+        | Event::DeviceClosing { .. } => EventOf::Nobody,
     }
 }
 

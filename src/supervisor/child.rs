@@ -4,7 +4,7 @@
 //! It never becomes anything else: without a word it ends with its supervisor.
 
 use crate::cgroup::Door;
-use rustix::process::{Pid, Resource, Rlimit, WaitOptions};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, waitpid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -64,6 +64,15 @@ pub(super) struct Begun {
     pub(super) entered: bool,
 }
 
+/// Why a child did not become its work.
+#[derive(Debug)]
+pub(super) enum NotBegun {
+    /// The child itself is gone or cannot be told: the work is not at fault.
+    Child(io::Error),
+    /// There is no such program, or it cannot be executed there.
+    Work(io::Error),
+}
+
 impl Waiting {
     /// Forks it. This process has one thread.
     pub(super) fn fork(places: &Places<'_>) -> io::Result<Self> {
@@ -81,21 +90,29 @@ impl Waiting {
         Ok(Self { pid, ends: Some((channel, pipe)) })
     }
 
+    /// Whether it was ended while it waited. It is reaped then.
+    pub(super) fn is_gone(&self) -> bool {
+        let waited = Pid::from_raw(self.pid).map(|pid| waitpid(Some(pid), WaitOptions::NOHANG));
+        !matches!(waited, Some(Ok(None)))
+    }
+
     /// Tells it what to be, and waits until it is that.
-    pub(super) fn start(mut self, work: &Work) -> io::Result<Begun> {
-        let text = serde_json::to_vec(work)?;
+    pub(super) fn start(mut self, work: &Work) -> Result<Begun, NotBegun> {
+        let text = serde_json::to_vec(work).map_err(|error| NotBegun::Child(error.into()))?;
         let Some((mut channel, pipe)) = self.ends.take() else {
-            return Err(io::ErrorKind::NotConnected.into());
+            return Err(NotBegun::Child(io::ErrorKind::NotConnected.into()));
         };
         let mut entered = [0];
-        channel.write_all(&(text.len() as u32).to_le_bytes())?;
-        channel.write_all(&text)?;
-        channel.read_exact(&mut entered)?;
+        channel
+            .write_all(&(text.len() as u32).to_le_bytes())
+            .and_then(|()| channel.write_all(&text))
+            .and_then(|()| channel.read_exact(&mut entered))
+            .map_err(NotBegun::Child)?;
         // Its end of the channel is closed by becoming the work, or says why that cannot be.
         let mut error = Vec::new();
-        channel.read_to_end(&mut error)?;
+        channel.read_to_end(&mut error).map_err(NotBegun::Child)?;
         if let Ok(code) = <[u8; 4]>::try_from(error.as_slice()) {
-            return Err(io::Error::from_raw_os_error(i32::from_le_bytes(code)));
+            return Err(NotBegun::Work(io::Error::from_raw_os_error(i32::from_le_bytes(code))));
         }
         Ok(Begun { pid: self.pid, pipe, entered: entered[0] == ENTERED })
     }
@@ -107,7 +124,7 @@ impl Drop for Waiting {
         if self.ends.take().is_some()
             && let Some(pid) = Pid::from_raw(self.pid)
         {
-            let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+            let _ = waitpid(Some(pid), WaitOptions::empty());
         }
     }
 }

@@ -1,10 +1,8 @@
 //! The collection of an attempt's output: a process of its own, niced, started when the run has ended.
 
-use super::record::{Ended, Record};
 use super::spec::LaunchSpec;
 use super::tree::Reaped;
-use crate::clock;
-use crate::model::{Collect, Collected, EndedBy, Now, RunEnd, Span, Token};
+use crate::model::{Collect, Collected, Now, RunEnd, Span, Token};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Seek, Write};
 use std::os::unix::process::CommandExt;
@@ -182,25 +180,6 @@ impl Place {
             task: spec.task,
             attempt: spec.attempt,
         }
-    }
-
-    /// The end of a run that is over now, or never was one.
-    pub(super) fn ended(&self, end: RunEnd) -> Record {
-        Record::Ended(Ended {
-            task: self.task,
-            attempt: self.attempt,
-            at: clock::now(),
-            end,
-            by: EndedBy::Proven,
-            peak_memory: None,
-            suspended_ms: 0,
-            notes: Vec::new(),
-        })
-    }
-
-    /// The end of a collection.
-    pub(super) fn collected(&self, failure: Option<String>) -> Record {
-        Record::Collected { task: self.task, attempt: self.attempt, failure, at: clock::now() }
     }
 
     /// For a run that never started: nothing came back.

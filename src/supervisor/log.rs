@@ -9,7 +9,7 @@ use crate::model::Bytes;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Holes are made in whole blocks.
@@ -47,7 +47,12 @@ impl Log {
             .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW)
             .open(path)?;
-        let len = file.metadata()?.len();
+        let meta = file.metadata()?;
+        // An earlier attempt may have put anything there; what has another name is not ours to write into.
+        if !meta.is_file() || meta.nlink() > 1 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file of its own"));
+        }
+        let len = meta.len();
         let bound = bound.0.max(16 * BLOCK);
         let head = (bound / 2).next_multiple_of(BLOCK);
         Ok(Self {
@@ -204,7 +209,20 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn what_is_no_file_of_its_own_is_not_written_into() {
+        let dir = tempfile::tempdir().unwrap();
+        let precious = dir.path().join("precious");
+        std::fs::write(&precious, "data").unwrap();
+        let path = dir.path().join("log.txt");
+        std::fs::hard_link(&precious, &path).unwrap();
+        Log::open(&path, Bytes::mib(1)).unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&precious, &path).unwrap();
+        Log::open(&path, Bytes::mib(1)).unwrap_err();
+        assert_eq!(std::fs::read(&precious).unwrap(), b"data");
+    }
 
     #[test]
     fn a_short_log_is_kept_as_it_came() {

@@ -18,6 +18,7 @@ pub mod collection;
 mod control;
 mod devices;
 mod environment;
+mod facts;
 mod hints;
 mod log;
 pub mod message;
@@ -85,7 +86,7 @@ fn supervise() -> io::Result<()> {
         return Ok(());
     };
     control.add(channel, rest)?;
-    let intent = Record::Intent(work::intent(&spec, seat.groups(&spec)));
+    let intent = Record::Intent(facts::intent(&spec, seat.groups(&spec)));
     // Its start goes on beside the wait for the disk.
     let seated = seat.take(&spec);
     let journal = match begin(blank, &spec.run_dir, &intent, &mut control) {

@@ -69,7 +69,8 @@ impl Seat {
         let limits = spec.limits.clone();
         let (waiting, child) = self.ahead.take().unzip();
         let made = self.layout.make(&groups, waiting.as_ref(), &limits);
-        let child = child.map_or_else(|| self.fork(&made), Ok);
+        // One that was ended while it waited is no work's fault.
+        let child = child.filter(|child| !child.is_gone()).map_or_else(|| self.fork(&made), Ok);
         self.made.push(made.groups.clone());
         Seated { child, groups: made.groups, enforcement: made.enforcement }
     }

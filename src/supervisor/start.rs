@@ -1,19 +1,22 @@
 //! The start of an attempt: its directories, its environment, its main process.
 
-use super::child::{Begun, Work};
+use super::child::{Begun, NotBegun, Work};
 use super::log::Log;
 use super::process::{self, ProcessId};
 use super::seat::Seated;
 use super::spec::{DataLink, LaunchSpec, WorkDir};
 use super::{blank, devices, environment, script};
 use crate::clock;
-use crate::model::{Enforcement, Now, Run};
+use crate::model::{Enforcement, Now, Run, shortened};
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+/// What is told of a program's name.
+const SHOWN: usize = 200;
 
 /// An attempt that runs.
 #[derive(Debug)]
@@ -54,12 +57,14 @@ pub(super) fn start(spec: &LaunchSpec, seated: Seated) -> Result<Started, Refusa
     let mut variables = environment::merge(&spec.environment).map_err(Refusal::Work)?;
     variables.extend(own_variables(spec, &scratch, visible, now));
     let (work, what) = work(spec, &scratch, variables)?;
-    let child = seated
-        .child
-        .map_err(|error| Refusal::Pool(format!("a process for the work could not be started: {error}")))?;
+    let no_child =
+        |error: io::Error| Refusal::Pool(format!("a process for the work could not be started: {error}"));
+    let child = seated.child.map_err(no_child)?;
     let at = clock::now();
-    let Begun { pid, pipe, entered } =
-        child.start(&work).map_err(|error| not_started(&what, &work.directory, &error))?;
+    let Begun { pid, pipe, entered } = child.start(&work).map_err(|why| match why {
+        NotBegun::Child(error) => no_child(error),
+        NotBegun::Work(error) => not_started(&what, &work.directory, &error),
+    })?;
     let main = process::look(pid).map_or(ProcessId { pid, starttime: 0 }, |seen| seen.id);
     let mut enforcement = seated.enforcement;
     if !entered {
@@ -228,6 +233,8 @@ fn work(
 }
 
 fn not_started(what: &str, work: &Path, error: &io::Error) -> Refusal {
+    // A word of a job file: it may be as long as one, and goes into every list.
+    let what = shortened(what, SHOWN);
     let words = match error.kind() {
         io::ErrorKind::NotFound => format!(
             "`{what}` was not found (exit 127 in a shell); PATH is the one of the scheduler's config, and a relative \

@@ -3,16 +3,15 @@
 use super::collection::{CollectOrder, Collection, Place, order_path};
 use super::control::Control;
 use super::devices::{self, DeviceLock};
+use super::facts::{collected_now, ended_now, intent};
 use super::message::{News, Order, Stopping};
 use super::outlived::Outlived;
-use super::process;
-use super::record::{Heartbeat, Intent, Journal, Record, VERSION};
+use super::record::{Heartbeat, Journal, Record, VERSION};
 use super::run::Running;
 use super::seat::{Seat, Seated};
 use super::spec::LaunchSpec;
 use super::start::{self, Refusal};
 use super::tree::{self, Tree};
-use crate::cgroup::Groups;
 use crate::clock;
 use crate::model::{AttemptNo, EndedBy, LeaseId, RunEnd, Span, TaskIx, Token};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -250,9 +249,8 @@ impl Supervisor {
                 Stopping::Cancel { by } | Stopping::CancelNow { by } => RunEnd::Cancelled { by: by.clone() },
                 Stopping::Lost { why } => RunEnd::Lost { why: why.clone() },
             };
-            let place = Place::of(&spec);
-            self.record(place.ended(end), true);
-            self.record(place.collected(place.write_empty().err()), false);
+            self.record(ended_now(spec.task, spec.attempt, end), true);
+            self.record(collected_now(spec.task, spec.attempt, Place::of(&spec).write_empty().err()), false);
         }
         let Some(Attempt { phase: Phase::Running(running), .. }) = &mut self.attempt else { return };
         // A record each for the first ones: the journal's room is bounded, a person's patience is not.
@@ -358,17 +356,18 @@ impl Supervisor {
     }
 
     fn never_started(&mut self, attempt: Attempt, end: RunEnd) {
-        let (ended, empty) = (attempt.place.ended(end), attempt.place.write_empty());
+        let (task, number) = (attempt.task, attempt.number);
+        let empty = attempt.place.write_empty();
         self.attempt = Some(attempt);
-        self.record(ended, true);
+        self.record(ended_now(task, number, end), true);
         self.collected(empty.err());
     }
 
     fn collected(&mut self, failure: Option<String>) {
         let Some(attempt) = &mut self.attempt else { return };
         attempt.phase = Phase::Home;
-        let collected = attempt.place.collected(failure);
-        self.record(collected, true);
+        let (task, number) = (attempt.task, attempt.number);
+        self.record(collected_now(task, number, failure), true);
     }
 
     fn begin_next(&mut self, spec: &LaunchSpec) {
@@ -385,8 +384,11 @@ impl Supervisor {
             }
             Err(error) => {
                 let place = Place::of(spec);
-                self.record(place.ended(RunEnd::Lost { why: error.to_string() }), true);
-                self.record(place.collected(place.write_empty().err()), false);
+                self.record(
+                    ended_now(spec.task, spec.attempt, RunEnd::Lost { why: error.to_string() }),
+                    true,
+                );
+                self.record(collected_now(spec.task, spec.attempt, place.write_empty().err()), false);
             }
         }
     }
@@ -428,20 +430,6 @@ impl Supervisor {
 struct Ready {
     children: bool,
     listener: bool,
-}
-
-/// Who is about to run what, now.
-pub(super) fn intent(spec: &LaunchSpec, groups: Groups) -> Intent {
-    Intent {
-        lease: spec.lease,
-        token: spec.token.clone(),
-        job: spec.job,
-        task: spec.task,
-        attempt: spec.attempt,
-        supervisor: process::own(),
-        groups,
-        at: clock::now(),
-    }
 }
 
 fn greeting(lease: LeaseId, token: &Token, journal: &Journal) -> Vec<News> {

@@ -1,11 +1,11 @@
-//! The question before a cancel. The focus is on the button that does nothing.
+//! The questions before a cancel and before a quarantine is lifted. The focus is on the button that does nothing.
 
 use super::canvas::Canvas;
-use super::text::{cut_middle, hours, state};
+use super::text::{cut_middle, hours, state, width as text_width};
 use super::theme::Role;
 use super::ui::Button;
 use super::{View, acts, queue, rows};
-use crate::model::{Cursor, JobId};
+use crate::model::{Cursor, DeviceState, JobId, Uuid};
 use ratatui::layout::Rect;
 
 /// Over the screen.
@@ -42,30 +42,81 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, job: JobId, bu
         let folder = cut_middle(&row.directory.join("output").display().to_string(), room);
         c.text(inner, 3, &format!(" Output so far: {folder}"), Role::Dialog);
     }
-    let row = inner.height.saturating_sub(1);
-    let (keep, yes, now, gap) = if inner.width < 44 {
-        ("[Keep]", "[y]es".to_owned(), "[!]now", 2)
+    let (keep, yes, now) = if inner.width < 44 {
+        ("[Keep]", "[y]es".to_owned(), "[!]now")
     } else {
-        ("[ Keep it ]", format!("[y] {question} job"), "[!] now", 4)
+        ("[ Keep it ]", format!("[y] {question} job"), "[!] now")
     };
-    let buttons = [
+    let mut answers = vec![
         (Button::Keep, keep, Role::Dialog),
         (Button::Cancel, yes.as_str(), Role::DialogDanger),
         (Button::Now, now, Role::DialogDanger),
     ];
+    if stopping {
+        answers.pop();
+    }
+    buttons(c, inner, &answers, button);
+}
+
+/// The buttons, in the last row.
+fn buttons(c: &mut Canvas<'_>, inner: Rect, answers: &[(Button, &str, Role)], focus: Button) {
+    let row = inner.height.saturating_sub(1);
+    let gap = if inner.width < 44 { 2 } else { 4 };
     let mut x = inner.x + gap - 1;
-    for (which, text, role) in buttons {
-        if stopping && which == Button::Now {
-            continue;
-        }
+    for (which, text, role) in answers {
         let start = x;
-        x = c.pieces(Rect { x, width: inner.right().saturating_sub(x), ..inner }, row, &[(text, role)]);
-        if which == button {
+        x = c.pieces(Rect { x, width: inner.right().saturating_sub(x), ..inner }, row, &[(text, *role)]);
+        if *which == focus {
             c.over(Rect { x: start, y: inner.y + row, width: x - start, height: 1 }, Role::CursorRow);
             c.cursor = Some((start, inner.y + row, false));
         }
         x += gap;
     }
+}
+
+/// Over the screen: whether a quarantine is to be lifted.
+pub(super) fn paint_clear(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, gpu: &Uuid, button: Button) {
+    let Some(row) = v.snap.gpus.iter().find(|row| row.uuid == *gpu) else { return };
+    let width = area.width.min(58);
+    let height = area.height.min(8);
+    let popup =
+        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    c.clear(popup);
+    let title = format!("Clear GPU {} ?", row.index);
+    let inner = c.frame(popup, &[(&title, Role::DialogDanger)], &[], true);
+    let why = match &row.state {
+        DeviceState::Quarantined(_) => row.detail.clone().unwrap_or_default(),
+        state => format!("It is {} now.", state.word()),
+    };
+    let columns = usize::from(inner.width).saturating_sub(2);
+    for (at, line) in wrapped(&why, columns).into_iter().take(2).enumerate() {
+        c.text(inner, at as u16, &format!(" {line}"), Role::Dialog);
+    }
+    c.text(inner, 3, " It is handed out again once a reading shows it clean.", Role::Dialog);
+    let yes = if inner.width < 44 { "[y]es" } else { "[y] Clear it" };
+    let keep = if inner.width < 44 { "[Keep]" } else { "[ Keep it ]" };
+    buttons(
+        c,
+        inner,
+        &[(Button::Keep, keep, Role::Dialog), (Button::Cancel, yes, Role::DialogDanger)],
+        button,
+    );
+}
+
+/// Words in lines of so many columns; what does not fit a line is cut.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last] = cut_middle(word, columns);
+        } else if text_width(&lines[last]) + 1 + text_width(word) <= columns {
+            lines[last] = format!("{} {word}", lines[last]);
+        } else {
+            lines.push(cut_middle(word, columns));
+        }
+    }
+    lines
 }
 
 fn undo_words(row: &crate::protocol::JobRow) -> String {

@@ -3,9 +3,10 @@
 use super::canvas::Canvas;
 use super::text::{cut_middle, gib, left, right, width};
 use super::theme::Role;
-use super::{View, rows};
-use crate::model::{Cursor, DeviceState, ProcessKind};
-use crate::protocol::{GpuRow, JobRow};
+use super::ui::{Button, Level, Overlay, Ui};
+use super::{UiCommand, View, rows};
+use crate::model::{Cursor, DeviceState, Now, ProcessKind, Uuid};
+use crate::protocol::{Command, Connection, GpuRow, GpuSelect, JobRow, Snapshot};
 use ratatui::layout::Rect;
 
 /// Rows below the list on the devices' own screen.
@@ -271,8 +272,7 @@ fn processes(c: &mut Canvas<'_>, foot: Rect, gpu: &GpuRow) {
         let owner = if process.token.is_some() { "job's" } else { "other" };
         let kind = if process.kind == ProcessKind::Graphics { " graphics" } else { "" };
         let memory = process.memory.map_or_else(String::new, |bytes| format!("  {bytes}"));
-        let uid = process.uid.map_or_else(String::new, |uid| format!(" uid {uid}"));
-        let text = format!("{owner} pid {}{uid} {}{kind}{memory}", process.pid, process.name);
+        let text = format!("{owner} {}{kind}{memory}", process.words());
         c.text(foot, row, &text, if process.token.is_some() { Role::Text } else { Role::ToastWarn });
         row += 1;
     }
@@ -282,4 +282,65 @@ fn processes(c: &mut Canvas<'_>, foot: Rect, gpu: &GpuRow) {
         let x = foot.right().saturating_sub(width(&more) as u16);
         c.put(x, foot.y + row - 1, width(&more) as u16, &more, style);
     }
+}
+
+/// The device under the cursor.
+fn selected<'a>(ui: &Ui, snap: &'a Snapshot) -> Option<&'a GpuRow> {
+    let gpu = ui.gpu.as_ref()?;
+    snap.gpus.iter().find(|row| row.uuid == *gpu)
+}
+
+/// Why the quarantine of the device under the cursor cannot be lifted; `None` if it can.
+pub(super) fn refusal(ui: &Ui, snap: &Snapshot) -> Option<String> {
+    match &ui.connection {
+        Connection::Live => {}
+        Connection::Stale { .. } => {
+            return Some("cannot clear: the scheduler has not answered for a while".to_owned());
+        }
+        Connection::Lost { .. } => return Some("cannot clear: no scheduler".to_owned()),
+    }
+    match selected(ui, snap) {
+        None => Some("no GPU is selected".to_owned()),
+        Some(GpuRow { state: DeviceState::Quarantined(_), .. }) => None,
+        Some(row) => {
+            Some(format!("cannot clear GPU {}: it is {}, not in quarantine", row.index, row.state.word()))
+        }
+    }
+}
+
+/// Asks whether the quarantine of the device under the cursor is to be lifted.
+pub(super) fn ask(ui: &mut Ui, snap: &Snapshot) {
+    if let Some(reason) = refusal(ui, ui.shown(snap)) {
+        ui.say(Level::Warning, reason, None);
+        return;
+    }
+    if let Some(GpuRow { uuid, state: DeviceState::Quarantined(quarantine), .. }) =
+        selected(ui, ui.shown(snap))
+    {
+        let (gpu, since, button) = (uuid.clone(), quarantine.since, Button::Keep);
+        ui.overlay = Some(Overlay::Clear { gpu, since, button });
+    }
+}
+
+/// Lifts a quarantine, if it is still the one that was asked about.
+pub(super) fn clear(ui: &mut Ui, snap: &Snapshot, gpu: &Uuid, since: &Now) -> Vec<UiCommand> {
+    let Some(row) = snap.gpus.iter().find(|row| row.uuid == *gpu) else {
+        ui.say(Level::Warning, "that GPU is no longer there: nothing was cleared", None);
+        return Vec::new();
+    };
+    let same = matches!(&row.state, DeviceState::Quarantined(quarantine) if quarantine.since == *since);
+    if !same {
+        let text = format!(
+            "GPU {} changed meanwhile, it is {} now: nothing was cleared",
+            row.index,
+            row.state.word()
+        );
+        ui.say(Level::Warning, text, None);
+        return Vec::new();
+    }
+    if !ui.connected() {
+        ui.say(Level::Warning, "cannot clear: no scheduler", None);
+        return Vec::new();
+    }
+    vec![UiCommand::Send { job: None, command: Command::Clear { gpu: GpuSelect::Uuid(gpu.clone()) } }]
 }

@@ -38,6 +38,8 @@ pub enum Action {
     PlaceDown,
     Pause,
     Retry,
+    /// Lift a GPU's quarantine.
+    Clear,
     Log,
     Follow,
     Hold,
@@ -91,6 +93,8 @@ pub enum Mode {
     Queue,
     /// The history has the keys.
     History,
+    /// The devices have the keys.
+    Gpus,
     /// Another list has the keys.
     List,
 }
@@ -180,6 +184,9 @@ const QUEUE: &[Binding] = &[
     row(&[Char('H')], Action::Pause, "H", "pause or resume a waiting job", "pause"),
 ];
 
+const GPUS: &[Binding] =
+    &[row(&[Char('c')], Action::Clear, "c", "lift the quarantine of a GPU: asks", "clear")];
+
 const TABLES: &[Binding] = &[
     row(&[Char('r')], Action::Retry, "r", "submit a finished job again", "retry"),
     row(
@@ -260,6 +267,7 @@ pub fn bindings(mode: Mode) -> impl Iterator<Item = &'static Binding> {
         Mode::Detail => &[DETAIL, MOVE, ALL],
         Mode::Queue => &[LISTS, QUEUE, TABLES, MOVE, ALL],
         Mode::History => &[LISTS, TABLES, MOVE, ALL],
+        Mode::Gpus => &[LISTS, GPUS, MOVE, ALL],
         Mode::List => &[LISTS, MOVE, ALL],
     };
     tables.iter().copied().flatten()

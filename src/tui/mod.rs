@@ -141,6 +141,7 @@ pub fn paint(buf: &mut Buffer, ui: &Ui, snap: &Snapshot, theme: &Theme) -> Optio
     match &ui.overlay {
         Some(Overlay::Help { scroll }) => help::paint(c, v, area, *scroll),
         Some(Overlay::Confirm { job, button, .. }) => confirm::paint(c, v, area, *job, *button),
+        Some(Overlay::Clear { gpu, button, .. }) => confirm::paint_clear(c, v, area, gpu, *button),
         None => {}
     }
     canvas.finish()

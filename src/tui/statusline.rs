@@ -1,12 +1,12 @@
 //! The last two lines: what just happened or what an operator must know, and the keys that work here.
 
 use super::canvas::Canvas;
-use super::keymap::{Mode, bindings};
+use super::keymap::{Action, Mode, bindings};
 use super::layout::Layout;
 use super::text::{between, cut, width};
 use super::theme::Role;
 use super::ui::{Level, Message};
-use super::{View, acts, pending, rows, update};
+use super::{View, acts, gpus, pending, rows, update};
 use crate::protocol::{Connection, NoticeLevel};
 use ratatui::layout::Rect;
 
@@ -118,7 +118,11 @@ fn keys(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let mut x = area.x;
     let mut last: Vec<(&str, &str)> = Vec::new();
     for binding in bindings(mode) {
-        if binding.hint.is_empty() || acts::refusal(v.ui, row, &binding.action).is_some() {
+        let refused = match binding.action {
+            Action::Clear => gpus::refusal(v.ui, v.snap),
+            _ => acts::refusal(v.ui, row, &binding.action),
+        };
+        if binding.hint.is_empty() || refused.is_some() {
             continue;
         }
         let key = binding.shown.split(' ').next().unwrap_or_default();
@@ -143,7 +147,7 @@ fn keys(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
 const fn reserve(mode: Mode) -> usize {
     match mode {
         Mode::Input | Mode::Dialog | Mode::Help => 0,
-        Mode::Log | Mode::Detail | Mode::Queue | Mode::History | Mode::List => 16,
+        Mode::Log | Mode::Detail | Mode::Queue | Mode::History | Mode::Gpus | Mode::List => 16,
     }
 }
 

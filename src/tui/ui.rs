@@ -105,17 +105,26 @@ pub enum Overlay {
         /// The button that Enter presses.
         button: Button,
     },
+    /// The question before a quarantine is lifted.
+    Clear {
+        /// Of which device.
+        gpu: Uuid,
+        /// Since when it was in quarantine when the question was asked.
+        since: Now,
+        /// The button that Enter presses.
+        button: Button,
+    },
 }
 
-/// The buttons of the question before a cancel.
+/// The buttons of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Button {
     /// Nothing happens: the default.
     #[default]
     Keep,
-    /// Cancel, with the undo window.
+    /// What was asked; a cancel has its undo window.
     Cancel,
-    /// Cancel, without it.
+    /// A cancel without it.
     Now,
 }
 

@@ -3,7 +3,7 @@
 use super::keymap::{Action, Mode};
 use super::layout::{self, Pane, main_pane};
 use super::ui::{Button, Level, Opened, Overlay, Screen, Tab, Ui};
-use super::{UiCommand, acts, detail, help, log, meter, rows, view};
+use super::{UiCommand, acts, detail, gpus, help, log, meter, rows, view};
 use crate::model::Now;
 use crate::protocol::{Command, InboxState, Snapshot};
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 pub fn mode(ui: &Ui) -> Mode {
     match &ui.overlay {
         Some(Overlay::Help { .. }) => Mode::Help,
-        Some(Overlay::Confirm { .. }) => Mode::Dialog,
+        Some(Overlay::Confirm { .. } | Overlay::Clear { .. }) => Mode::Dialog,
         None if ui.typing => Mode::Input,
         None => mode_below(ui),
     }
@@ -26,7 +26,8 @@ pub(super) fn mode_below(ui: &Ui) -> Mode {
         (None, Pane::Queue) => Mode::Queue,
         (None, Pane::History) => Mode::History,
         (None, Pane::Log) => Mode::Log,
-        (None, Pane::Gpus | Pane::Meter | Pane::Job | Pane::Inbox) => Mode::List,
+        (None, Pane::Gpus) => Mode::Gpus,
+        (None, Pane::Meter | Pane::Job | Pane::Inbox) => Mode::List,
     }
 }
 
@@ -40,6 +41,7 @@ pub(super) const fn mode_name(mode: Mode) -> &'static str {
         Mode::Detail => "job",
         Mode::Queue => "queue",
         Mode::History => "history",
+        Mode::Gpus => "GPUs",
         Mode::List => "list",
     }
 }
@@ -96,13 +98,14 @@ fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Now => return answer(ui, snap, Button::Now),
         Action::NextButton => next_button(ui),
         Action::Press => {
-            if let Some(Overlay::Confirm { button, .. }) = ui.overlay {
+            if let Some(Overlay::Confirm { button, .. } | Overlay::Clear { button, .. }) = ui.overlay {
                 return answer(ui, snap, button);
             }
         }
         Action::Insert(_) | Action::Erase | Action::EraseWord | Action::EraseAll | Action::Paste(_) => {
             typed(ui, &action);
         }
+        Action::Clear => gpus::ask(ui, snap),
         Action::Accept => ui.typing = false,
         Action::Unknown(key) => {
             ui.say(Level::Info, format!("{key} does nothing here; ? shows the keys"), None);
@@ -335,21 +338,31 @@ fn travel_log(ui: &mut Ui, snap: &Snapshot, action: &Action) {
 
 /// What was asked has been answered.
 fn answer(ui: &mut Ui, snap: &Snapshot, button: Button) -> Vec<UiCommand> {
-    let Some(Overlay::Confirm { job, generation, .. }) = ui.overlay.take() else { return Vec::new() };
-    match button {
-        Button::Keep => Vec::new(),
-        Button::Cancel => acts::cancel(ui, snap, (job, generation), false),
-        Button::Now => acts::cancel(ui, snap, (job, generation), true),
+    match (ui.overlay.take(), button) {
+        (_, Button::Keep) | (Some(Overlay::Help { .. }) | None, _) => Vec::new(),
+        (Some(Overlay::Confirm { job, generation, .. }), _) => {
+            acts::cancel(ui, snap, (job, generation), button == Button::Now)
+        }
+        (Some(Overlay::Clear { gpu, since, .. }), _) => gpus::clear(ui, snap, &gpu, &since),
     }
 }
 
 const fn next_button(ui: &mut Ui) {
-    if let Some(Overlay::Confirm { button, .. }) = &mut ui.overlay {
-        *button = match button {
-            Button::Keep => Button::Cancel,
-            Button::Cancel => Button::Now,
-            Button::Now => Button::Keep,
-        };
+    match &mut ui.overlay {
+        Some(Overlay::Confirm { button, .. }) => {
+            *button = match button {
+                Button::Keep => Button::Cancel,
+                Button::Cancel => Button::Now,
+                Button::Now => Button::Keep,
+            };
+        }
+        Some(Overlay::Clear { button, .. }) => {
+            *button = match button {
+                Button::Keep => Button::Cancel,
+                Button::Cancel | Button::Now => Button::Keep,
+            };
+        }
+        Some(Overlay::Help { .. }) | None => {}
     }
 }
 

@@ -171,6 +171,7 @@ pub(crate) fn gpus() -> Vec<GpuRow> {
             pid: 4711,
             name: "python".into(),
             uid: Some(1000),
+            user: Some("ana".into()),
             kind: ProcessKind::Compute,
             memory: Some(Bytes::gib(70)),
             token: Some(Token("0123456789abcdef0123456789abcdef".into())),

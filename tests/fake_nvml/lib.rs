@@ -6,6 +6,8 @@
 #![expect(unsafe_code, reason = "exports C functions that write through the caller's pointers")]
 #![expect(clippy::missing_safety_doc, reason = "the contract is the driver's: pointers as nvml.h says")]
 
+#[path = "events.rs"]
+mod events;
 #[path = "state.rs"]
 mod state;
 
@@ -152,11 +154,6 @@ pub extern "C" fn nvmlShutdown() -> u32 {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlEventSetFree(_set: Handle) -> u32 {
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetDriverVersion(to: *mut c_char, length: u32) -> u32 {
     code(write_text(to, length, "550.90.07"))
 }
@@ -265,6 +262,43 @@ pub unsafe extern "C" fn nvmlDeviceGetPowerUsage(device: Handle, to: *mut u32) -
     code(device_of(device).and_then(|(device, _)| {
         device.check("power")?;
         write(to, device.power_mw)
+    }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetTotalEccErrors(
+    device: Handle,
+    kind: u32,
+    _counter: u32,
+    to: *mut u64,
+) -> u32 {
+    const UNCORRECTED: u32 = 1;
+    code(device_of(device).and_then(|(device, instance)| {
+        device.check("ecc")?;
+        if instance.is_some() {
+            return Err(NOT_SUPPORTED);
+        }
+        write(to, if kind == UNCORRECTED { device.ecc } else { 0 })
+    }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetRemappedRows(
+    device: Handle,
+    corrected: *mut u32,
+    uncorrected: *mut u32,
+    pending: *mut u32,
+    failed: *mut u32,
+) -> u32 {
+    code(device_of(device).and_then(|(device, instance)| {
+        device.check("remap")?;
+        if instance.is_some() {
+            return Err(NOT_SUPPORTED);
+        }
+        write(corrected, 0)?;
+        write(uncorrected, 0)?;
+        write(pending, u32::from(device.remap_pending))?;
+        write(failed, u32::from(device.remap_failed))
     }))
 }
 

@@ -16,7 +16,11 @@
 //! power_mw = 52000
 //! process = compute 4242 1048576     # kind (compute, graphics, mps), pid, bytes or -; may be repeated
 //! error = 15                # every call for this device
-//! error.memory = 999        # one call: memory, utilisation, temperature, power, compute, graphics, mps, name, pci
+//! error.memory = 999        # one call: memory, utilisation, temperature, power, compute, graphics, mps, name, pci, ecc, remap, events
+//! ecc = 2                   # errors that ECC could not correct, since the last reset; default 0
+//! remap = pending           # a bad row is replaced at the next reset; or failed: it could not be; may be repeated
+//! xid = 1 79                # the device's first event is Xid 79; numbers rise, each is told once to whoever registered before it
+//! dbe = 2                   # its second event is a double-bit error
 //! mig = MIG-… 10737418240   # MIG mode with this instance, and its memory; may be repeated
 //! mig_mode = 1              # MIG mode, even without instances
 //! ```
@@ -28,6 +32,7 @@ pub(crate) const INVALID_ARGUMENT: u32 = 2;
 pub(crate) const NOT_SUPPORTED: u32 = 3;
 pub(crate) const NOT_FOUND: u32 = 6;
 pub(crate) const INSUFFICIENT_SIZE: u32 = 7;
+pub(crate) const TIMEOUT: u32 = 10;
 pub(crate) const UNKNOWN: u32 = 999;
 
 #[derive(Debug, Default, Clone)]
@@ -56,6 +61,12 @@ pub(crate) struct Device {
     /// UUID and memory.
     pub(crate) instances: Vec<(String, u64)>,
     pub(crate) mig: bool,
+    /// Errors that ECC could not correct.
+    pub(crate) ecc: u64,
+    pub(crate) remap_pending: bool,
+    pub(crate) remap_failed: bool,
+    /// Number, and the Xid; `None` for a double-bit error.
+    pub(crate) events: Vec<(u64, Option<u64>)>,
 }
 
 impl State {
@@ -111,10 +122,23 @@ impl Device {
                 self.mig = true;
             }
             "mig_mode" => self.mig = value == "1",
+            "ecc" => self.ecc = value.parse().ok()?,
+            "remap" if value == "pending" => self.remap_pending = true,
+            "remap" if value == "failed" => self.remap_failed = true,
+            "xid" => {
+                let (number, xid) = value.split_once(' ')?;
+                self.events.push((number.parse().ok()?, Some(xid.trim().parse().ok()?)));
+            }
+            "dbe" => self.events.push((value.parse().ok()?, None)),
             "error" => drop(self.errors.insert(String::new(), value.parse().ok()?)),
             _ => drop(self.errors.insert(key.strip_prefix("error.")?.to_owned(), value.parse().ok()?)),
         }
         Some(())
+    }
+
+    /// The number of its last event; 0 if there was none.
+    pub(crate) fn last_event(&self) -> u64 {
+        self.events.iter().map(|(number, _)| *number).max().unwrap_or(0)
     }
 
     /// What a call for this device answers before it does anything.

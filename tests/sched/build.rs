@@ -2,13 +2,15 @@
 //! store would remember.
 
 use overnight::model::{
-    Amount, AttemptNo, Bytes, Code, Collected, Cursor, DataFrom, DataItem, DeviceState, EndedBy, EventRecord,
-    Generation, Gpu, GpuIds, GpuReading, HostReading, Job, JobId, JobSpec, Lease, LeaseId, Limit, Now,
-    Origin, Owner, Priority, Request, Retry, Run, RunEnd, Setup, Span, Stage, Stop, TaskIx, Token, Uuid,
-    Work, WorkKind,
+    Amount, AttemptNo, Bytes, Code, Collected, Cursor, DataFrom, DataItem, EndedBy, EventRecord, Generation,
+    Gpu, GpuIds, GpuReading, HostReading, Job, JobId, JobSpec, Lease, LeaseId, Limit, Now, Origin, Owner,
+    Priority, Request, Retry, Run, RunEnd, Setup, Span, Stage, Standing, Stop, TaskIx, Token, Uuid, Work,
+    WorkKind,
 };
 use overnight::protocol::{Command, Reply};
-use overnight::sched::{Decision, Effect, EngineReport, Input, Moment, Remembered, Submission, World, step};
+use overnight::sched::{
+    Decision, Effect, EngineReport, Input, Moment, Remembered, Submission, World, check_transition, step,
+};
 use std::collections::BTreeMap;
 
 /// The first moment of every test.
@@ -137,6 +139,7 @@ pub fn reading(uuid: &Uuid, at: Now) -> GpuReading {
         utilisation: Some(50),
         temperature_c: Some(40),
         power_w: Some(60),
+        health: overnight::model::Health::default(),
         processes: Some(Vec::new()),
         lock: None,
     }
@@ -160,7 +163,7 @@ pub fn submission(specs: Vec<JobSpec>) -> Submission {
 pub struct Disk {
     pub jobs: BTreeMap<JobId, Job>,
     pub leases: BTreeMap<LeaseId, Lease>,
-    pub devices: BTreeMap<Uuid, DeviceState>,
+    pub devices: BTreeMap<Uuid, Standing>,
     pub log: Vec<EventRecord>,
     pub drops: Vec<overnight::model::DropIdent>,
     counters: overnight::sched::Counters,
@@ -177,7 +180,7 @@ impl Disk {
             self.leases.extend(world.lease(id).map(|lease| (id, lease.clone())));
         }
         for uuid in touched.devices {
-            self.devices.extend(world.pool.get(&uuid).map(|device| (uuid, device.state.clone())));
+            self.devices.extend(world.pool.get(&uuid).map(|device| (uuid, device.standing())));
         }
         for record in events {
             if let overnight::model::Event::SubmissionAccepted { ident: Some(ident), .. } = &record.event {
@@ -218,6 +221,8 @@ pub struct Rig {
     pub gpus: Vec<Gpu>,
     pub effects: Vec<Effect>,
     pub last: Decision,
+    /// The world that the events alone make.
+    shadow: World,
     next_reply: u64,
 }
 
@@ -237,6 +242,7 @@ impl Rig {
             gpus,
             effects: Vec::new(),
             last: Decision::default(),
+            shadow: World::default(),
             next_reply: 0,
         };
         rig.step(vec![Input::Host(host), Input::Devices(rig.gpus.clone())]);
@@ -245,13 +251,15 @@ impl Rig {
         rig
     }
 
-    /// One turn, made durable. Every invariant is checked by the step itself and once more here.
+    /// One turn, made durable. Every invariant is checked.
     pub fn step(&mut self, inputs: Vec<Input>) -> &Decision {
         let decision = step(&mut self.world, inputs, Moment { now: self.now, seed: 7 });
         assert_eq!(decision.bug, None, "the core met a bug");
         self.world.check().expect("an invariant is broken");
         if self.world.counters.seq < 2_000 {
             self.world.check_indexes().expect("an index is wrong");
+            check_transition(&mut self.shadow, &self.world, &decision, &self.now)
+                .expect("an invariant is broken");
         }
         self.disk.append(&mut self.world, &decision.events);
         self.effects.extend(decision.effects.iter().cloned());
@@ -287,6 +295,12 @@ impl Rig {
             })
             .collect();
         self.step(vec![Input::Readings(readings)])
+    }
+
+    /// Likewise, after `secs` seconds.
+    pub fn wait_with(&mut self, secs: u64, change: impl Fn(&mut GpuReading)) -> &Decision {
+        self.pass(Span::secs(secs));
+        self.read_with(change)
     }
 
     /// Submits with fresh readings in the same turn, as a shell with cheap readings does.

@@ -169,3 +169,30 @@ fn data_of_an_earlier_job_is_looked_at_when_that_is_done_and_before_the_rent() {
     });
     assert_eq!(launch, Some(vec![Some("1-train/attempts/1/output".into())]));
 }
+
+/// A name that somebody waited for was given to a job that could never start, whose end had been told by then: who waited
+/// started as if it had succeeded.
+#[test]
+fn what_can_never_start_is_not_what_somebody_waits_for() {
+    let mut rig = Rig::new(1);
+    let waits = rig.submit(job("eval").after("b"));
+    let ids = rig.submit_all(vec![job("a").after("b"), job("b").after("a")]);
+    assert_eq!(rig.outcome(ids[1]), "never started: it waits for #2, which waits for it");
+    rig.read();
+    assert_eq!(rig.why(waits), "for a job named b; none yet");
+    let b = rig.submit(job("b"));
+    rig.succeed(b);
+    assert_eq!(rig.state(waits), Cursor::Renting);
+}
+
+/// The first of two jobs of one name in one file waited for the second, which then waited for the first.
+#[test]
+fn two_jobs_of_one_name_in_one_file_go_one_after_the_other() {
+    let mut rig = Rig::new(2);
+    let ids = rig.submit_all((0..3).map(|_| job("nightly").after_any("nightly")).collect());
+    assert_eq!(rig.state(ids[0]), Cursor::Renting);
+    assert_eq!(rig.why(ids[1]), "after #1 nightly");
+    assert_eq!(rig.why(ids[2]), "after #2 nightly");
+    rig.succeed(ids[0]);
+    assert_eq!(rig.state(ids[1]), Cursor::Renting);
+}

@@ -1,6 +1,6 @@
 //! What readings mean: proof before a grant, proof after an end.
 
-use crate::build::{Ask, Rig, job, stranger, uuid};
+use crate::build::{Ask, Rig, job, reading, stranger, uuid};
 use overnight::model::{
     Bytes, Cursor, DeviceState, EndedBy, GpuProcess, GpuReading, LockHolder, ProcessKind, RunEnd, Span,
     Token, Unreadable, Verdict,
@@ -14,7 +14,16 @@ fn state(rig: &Rig, index: u32) -> DeviceState {
 
 fn process(pid: u32, kind: ProcessKind, token: Option<Token>) -> GpuProcess {
     let name = "python".to_owned();
-    GpuProcess { pid, name, uid: Some(1), kind, memory: Some(Bytes::gib(4)), token, ignored: false }
+    GpuProcess {
+        pid,
+        name,
+        uid: Some(1),
+        user: None,
+        kind,
+        memory: Some(Bytes::gib(4)),
+        token,
+        ignored: false,
+    }
 }
 
 fn used_by(kind: ProcessKind) -> impl Fn(&mut GpuReading) {
@@ -28,12 +37,18 @@ fn used_by(kind: ProcessKind) -> impl Fn(&mut GpuReading) {
 fn a_device_that_somebody_else_uses_is_outside_and_free_again_within_a_second() {
     let mut rig = Rig::new(1);
     rig.read_with(used_by(ProcessKind::Compute));
-    assert_eq!(state(&rig, 0), DeviceState::Outside { who: "pid 77 python".to_owned() });
+    assert_eq!(state(&rig, 0), DeviceState::Outside { who: "pid 77 python of uid 1".to_owned() });
+    rig.pass(Span::secs(2));
     rig.step(vec![Input::Submission(Box::new(crate::build::submission(vec![job("a")])))]);
     let id = overnight::model::JobId(1);
     assert_eq!(rig.why(id), "needs a free GPU; GPU 0 is outside");
+    let wake = |rig: &Rig| rig.last.wake.map(|wake| wake.at - rig.now.boottime_ms);
     assert!(rig.last.effects.contains(&Effect::Probe));
-    assert_eq!(rig.last.wake.map(|wake| wake.at - rig.now.boottime_ms), Some(1_000));
+    assert_eq!(wake(&rig), Some(1_000));
+    // The reading that comes of it asks for the next one only when that is due: it would have no end.
+    rig.read_with(used_by(ProcessKind::Compute));
+    assert!(!rig.last.effects.contains(&Effect::Probe));
+    assert_eq!(wake(&rig), Some(1_000));
     rig.wait(1);
     assert_eq!(rig.state(id), Cursor::Renting);
 }
@@ -53,16 +68,15 @@ fn displays_and_ignored_processes_belong_to_the_baseline() {
 
 #[test]
 fn what_cannot_be_read_is_unknown_and_not_granted() {
-    let broken: [fn(&mut GpuReading); 4] = [
+    let broken: [fn(&mut GpuReading); 3] = [
         |reading| reading.memory_used = None,
         |reading| reading.processes = None,
         |reading| reading.unreadable = Some(Unreadable::Failed { detail: "timeout".to_owned() }),
-        |reading| reading.unreadable = Some(Unreadable::Gone { detail: "off the bus".to_owned() }),
     ];
     for change in broken {
         let mut rig = Rig::new(1);
         rig.read_with(change);
-        assert!(matches!(state(&rig, 0), DeviceState::Unknown { .. } | DeviceState::Gone { .. }));
+        assert!(matches!(state(&rig, 0), DeviceState::Unknown { .. }));
         rig.step(vec![Input::Submission(Box::new(crate::build::submission(vec![job("a")])))]);
         assert_eq!(rig.world.leases.iter().count(), 0);
         rig.read();
@@ -240,7 +254,7 @@ fn what_is_not_clean_after_thirty_seconds_is_in_quarantine_with_the_culprit() {
     rig.read_with(dirty);
     assert_eq!(state(&rig, 0), DeviceState::Free, "the clean one is not kept");
     let DeviceState::Quarantined(why) = state(&rig, 1) else { panic!("quarantined") };
-    assert_eq!(why.why, "GPU-0001: left over: pid 9 python");
+    assert_eq!(why.why, "left over: pid 9 python of uid 1");
     // The quarantine is durable, and ends by itself once the device is clean.
     rig.restart();
     assert!(matches!(state(&rig, 1), DeviceState::Quarantined(_)));
@@ -267,6 +281,110 @@ fn memory_that_a_run_left_behind_keeps_its_device_in_quarantine_until_somebody_c
     rig.command(Command::Clear { gpu: GpuSelect::Index(0) });
     rig.read_with(leak);
     assert_eq!(state(&rig, 0), DeviceState::Free);
+}
+
+#[test]
+fn a_device_in_quarantine_is_looked_at_less_and_less_often_whether_or_not_anybody_waits() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    let leak = |reading: &mut GpuReading| reading.memory_used = Some(Bytes::gib(1));
+    rig.pass(Span::secs(31));
+    rig.read_with(leak);
+    let began = rig.now;
+    let mut looks = Vec::new();
+    while looks.len() < 9 {
+        let wake = rig.last.wake.expect("a next look").at;
+        rig.pass(Span(wake - rig.now.boottime_ms));
+        rig.step(Vec::new());
+        assert!(rig.last.effects.contains(&Effect::Probe), "due at {looks:?}");
+        looks.push(rig.now.since(&began).unwrap().as_secs());
+        rig.read_with(leak);
+        assert!(!rig.last.effects.contains(&Effect::Probe), "once is enough");
+    }
+    assert_eq!(looks, [1, 2, 5, 10, 20, 30, 60, 120, 180]);
+    // The looks go on after a restart.
+    rig.restart();
+    rig.read_with(leak);
+    assert_eq!(rig.last.wake.map(|wake| wake.at - rig.now.boottime_ms), Some(60_000));
+}
+
+#[test]
+fn what_is_wrong_with_a_device_in_quarantine_is_what_is_wrong_with_it_now() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    let token = rig.world.leases.get(rig.lease(id)).unwrap().token.clone();
+    let why = |rig: &Rig| match state(rig, 0) {
+        DeviceState::Quarantined(quarantine) => (quarantine.why, quarantine.since),
+        other => panic!("{other:?}"),
+    };
+    rig.pass(Span::secs(31));
+    rig.read_with(|reading| {
+        let ours = |pid| process(pid, ProcessKind::Compute, Some(token.clone()));
+        reading.processes = Some((1..=5).map(ours).collect());
+    });
+    let (first, since) = why(&rig);
+    let named = "left over: pid 1 python of uid 1, pid 2 python of uid 1, pid 3 python of uid 1 and more";
+    assert_eq!(first, named);
+    rig.pass(Span::secs(1));
+    rig.read_with(|reading| reading.memory_used = Some(Bytes::gib(40)));
+    assert_eq!(why(&rig), ("memory in use by nobody who can be seen".to_owned(), since));
+}
+
+#[test]
+fn a_process_of_the_lease_is_left_over_whatever_it_does_on_the_device() {
+    for change in [
+        |process: &mut GpuProcess| process.kind = ProcessKind::Graphics,
+        |process: &mut GpuProcess| process.ignored = true,
+    ] {
+        let mut rig = Rig::new(1);
+        let id = rig.submit(job("a"));
+        rig.started(id);
+        let token = rig.world.leases.get(rig.lease(id)).unwrap().token.clone();
+        rig.pass(Span::secs(1));
+        rig.ended(id, RunEnd::Exited { code: 0 });
+        rig.pass(Span(5));
+        rig.read_with(|reading| {
+            let mut left = process(9, ProcessKind::Compute, Some(token.clone()));
+            change(&mut left);
+            left.memory = None;
+            reading.processes = Some(vec![left]);
+        });
+        assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }));
+        rig.pass(Span(5));
+        rig.read();
+        assert_eq!(state(&rig, 0), DeviceState::Free);
+    }
+}
+
+#[test]
+fn what_a_display_holds_is_not_counted_twice() {
+    let mut rig = Rig::new(1);
+    let display = |used: u64, held: u64| {
+        move |reading: &mut GpuReading| {
+            let mut display = process(5, ProcessKind::Graphics, None);
+            display.memory = Some(Bytes::gib(held));
+            reading.memory_used = Some(Bytes::gib(used));
+            reading.processes = Some(vec![display]);
+        }
+    };
+    rig.step(vec![Input::Submission(Box::new(crate::build::submission(vec![job("a")])))]);
+    rig.read_with(display(20, 20));
+    let id = overnight::model::JobId(1);
+    rig.started(id);
+    rig.pass(Span::secs(1));
+    rig.ended(id, RunEnd::Exited { code: 0 });
+    rig.pass(Span(5));
+    rig.read_with(display(38, 20));
+    assert!(matches!(state(&rig, 0), DeviceState::Draining { .. }), "18 GiB are nobody's");
+    rig.pass(Span(5));
+    rig.read_with(display(30, 30));
+    assert_eq!(state(&rig, 0), DeviceState::Free, "a display may grow");
 }
 
 #[test]
@@ -410,5 +528,63 @@ fn report_of(lease: overnight::model::LeaseId, end: RunEnd) -> overnight::sched:
         peak_memory: None,
         suspended_ms: 0,
         notes: Vec::new(),
+    }
+}
+
+/// A reading that is overtaken by a newer one took the newer one's place, and a device was granted on it.
+#[test]
+fn a_reading_that_is_older_than_the_last_says_nothing() {
+    let mut rig = Rig::new(1);
+    rig.pass(Span(100));
+    let old = reading(&uuid(0), rig.now);
+    rig.pass(Span(100));
+    rig.read_with(used_by(ProcessKind::Compute));
+    let before = state(&rig, 0);
+    rig.step(vec![Input::Readings(vec![old])]);
+    assert_eq!(state(&rig, 0), before);
+    let mut gone = reading(&uuid(0), rig.now);
+    gone.at.boottime_ms -= 50;
+    gone.unreadable = Some(Unreadable::Gone { detail: "off the bus".to_owned() });
+    rig.wait(1);
+    let id = rig.submit(job("a"));
+    rig.started(id);
+    rig.step(vec![Input::Readings(vec![gone])]);
+    assert!(!rig.last.effects.iter().any(|effect| matches!(effect, Effect::Stop { .. })));
+}
+
+/// The quarantine of a device was over when an operator closed it, or cleared it: that was taken for the proof that nothing
+/// of the run was left, and the next attempt was started beside it.
+#[test]
+fn a_device_that_an_operator_takes_out_of_quarantine_proves_nothing_until_it_is_read() {
+    for close in [true, false] {
+        let mut rig = Rig::new(2);
+        let id = rig.submit(job("a"));
+        rig.started(id);
+        let report = rig.ended_report(id, RunEnd::Lost { why: "x".to_owned() }, EndedBy::AfterKill);
+        rig.engine(report);
+        rig.collected(id);
+        rig.released(id);
+        let dirty = |reading: &mut GpuReading| {
+            if reading.uuid == uuid(0) {
+                reading.processes = Some(vec![process(9, ProcessKind::Compute, None)]);
+            }
+        };
+        rig.pass(Span::secs(31));
+        rig.read_with(dirty);
+        assert!(matches!(state(&rig, 0), DeviceState::Quarantined(_)));
+        let gpus = GpuSelect::Index(0);
+        let (how, and) = if close {
+            (Command::Close { gpus: gpus.clone(), reason: String::new() }, Command::Open { gpus })
+        } else {
+            (Command::Clear { gpu: gpus.clone() }, Command::Open { gpus })
+        };
+        rig.command(how);
+        rig.pass(Span::secs(1));
+        rig.read_with(dirty);
+        assert_eq!(rig.why(id), "its last attempt is not proven gone");
+        rig.command(and);
+        rig.pass(Span::secs(1));
+        rig.read();
+        assert_eq!(rig.state(id), Cursor::Renting);
     }
 }

@@ -4,10 +4,15 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "an unwrap is how a test helper fails")]
 
 mod build;
+mod clocks;
 mod commands;
 mod dependencies;
 mod devices;
+mod faults;
+mod invariants;
 mod lifecycle;
 mod planning;
 mod properties;
+mod races;
+mod recovery;
 mod simulation;

@@ -1,7 +1,7 @@
 //! Which jobs start, and what is said of those that wait.
 
 use crate::build::{Ask, BEGIN, Rig, gpu, job, uuid, why};
-use overnight::model::{Amount, Bytes, Cursor, DeviceState, RunEnd, Span};
+use overnight::model::{Amount, Bytes, Cursor, DeviceState, Limit, RunEnd, Span};
 use overnight::protocol::{Command, GpuSelect, Place};
 use overnight::sched::{Effect, forecast, plan};
 
@@ -246,4 +246,28 @@ fn an_unread_device_is_not_free() {
     rig.step(vec![overnight::sched::Input::Submission(Box::new(spec))]);
     let id = overnight::model::JobId(1);
     assert_eq!(why(&rig.world, &rig.now, id), "checking GPU 0");
+}
+
+/// What the same walk had just given away was not seen to come back: the head got no promise, and a long job behind it took
+/// what was left.
+#[test]
+fn a_promise_counts_on_what_starts_in_the_same_turn() {
+    let mut rig = Rig::new(2);
+    let ids = rig.submit_all(vec![job("first").secs(3_600), job("head").gpus(2), job("long").secs(36_000)]);
+    assert_eq!(rig.state(ids[0]), Cursor::Renting);
+    assert_eq!(rig.why(ids[1]), "needs 2 free, 1 is; #1 first holds");
+    assert_eq!(rig.why(ids[2]), "would delay #2 head");
+    let promise = overnight::sched::promise(&rig.world, &rig.now);
+    assert_eq!(promise, Some((ids[1], rig.now.boottime_ms + 3_610_000)));
+}
+
+#[test]
+fn no_limit_is_too_long_to_be_planned_with() {
+    let mut rig = Rig::new(1);
+    let id = rig.submit(job("a").with(|spec| spec.request.limit = Limit::For(Span(u64::MAX))));
+    let waits = rig.submit(job("b"));
+    assert_eq!(rig.state(id), Cursor::Renting);
+    rig.wait(1);
+    assert_eq!(rig.state(waits), Cursor::Queued);
+    overnight::sched::forecast(&rig.world, &rig.now);
 }

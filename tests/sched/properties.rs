@@ -182,8 +182,9 @@ proptest! {
         for (id, row) in &rig.disk.jobs {
             prop_assert_eq!(folded.queue.get(*id), Some(row));
         }
-        for (uuid, state) in &rig.disk.devices {
-            prop_assert_eq!(folded.pool.get(uuid).map(|device| &device.state), Some(state));
+        for (uuid, standing) in &rig.disk.devices {
+            let same = folded.pool.get(uuid).map(overnight::sched::world::Device::standing);
+            prop_assert_eq!(same.as_ref(), Some(standing));
         }
         for (id, lease) in &rig.disk.leases {
             let mut same = folded.lease(*id).expect("in the events").clone();
@@ -350,6 +351,8 @@ enum Noise {
     Missing(u64, bool, bool),
     NotLaunched(u64),
     Heartbeat(u64),
+    Outlived(u64),
+    Gone(u64),
     Prepared(u64, bool),
     Released(u64, u32),
 }
@@ -379,7 +382,9 @@ fn noise() -> impl Strategy<Value = (u64, Noise)> {
         1 => (lease.clone(), any::<bool>(), any::<bool>())
             .prop_map(|(lease, seen, gone)| Noise::Missing(lease, seen, gone)),
         1 => lease.clone().prop_map(Noise::NotLaunched),
-        1 => lease.prop_map(Noise::Heartbeat),
+        1 => lease.clone().prop_map(Noise::Heartbeat),
+        1 => lease.clone().prop_map(Noise::Outlived),
+        1 => lease.prop_map(Noise::Gone),
         2 => (job.clone(), any::<bool>()).prop_map(|(job, ok)| Noise::Prepared(job, ok)),
         4 => (job, attempt).prop_map(|(job, attempt)| Noise::Released(job, attempt)),
     ];
@@ -469,6 +474,10 @@ impl Noise {
                 let why = "no".to_owned();
                 Input::Engine(EngineReport::NotLaunched { lease: LeaseId(lease), at: now, why })
             }
+            Self::Outlived(lease) => {
+                Input::Engine(EngineReport::Outlived { lease: LeaseId(lease), who: "9 (dd)".to_owned() })
+            }
+            Self::Gone(lease) => Input::Engine(EngineReport::Gone { lease: LeaseId(lease) }),
             Self::Heartbeat(lease) => {
                 Input::Engine(EngineReport::Heartbeat { lease: LeaseId(lease), at: now })
             }

@@ -18,6 +18,7 @@ pub(crate) enum Fault {
     EndScheduler,
     KillSupervisor,
     KillIdleSupervisor,
+    KillWaiting,
     KillProcess,
     SickenGpu,
     HealGpu,
@@ -28,7 +29,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     pub(crate) fn roll(dice: &mut Dice) -> Self {
-        match dice.below(24) {
+        match dice.below(25) {
             0..=4 => Self::KillScheduler,
             5..=6 => Self::StopScheduler,
             7 => Self::EndScheduler,
@@ -39,6 +40,7 @@ impl Fault {
             17..=19 => Self::HealGpu,
             20 => Self::InboxAgain,
             21..=22 => Self::Garbage,
+            23 => Self::KillWaiting,
             _ => Self::StepClock,
         }
     }
@@ -50,6 +52,7 @@ impl Fault {
             Self::EndScheduler => "scheduler ended",
             Self::KillSupervisor => "supervisor killed",
             Self::KillIdleSupervisor => "idle supervisor killed",
+            Self::KillWaiting => "process that waits to be a job's killed",
             Self::KillProcess => "process of a job killed",
             Self::SickenGpu => "GPU made sick",
             Self::HealGpu => "GPU healed",
@@ -91,6 +94,12 @@ impl Soak {
             }
             Fault::KillSupervisor => self.kill_supervisor(true),
             Fault::KillIdleSupervisor => self.kill_supervisor(false),
+            Fault::KillWaiting => {
+                let waiting = self.audit.at().waiting();
+                let Some(id) = self.dice.pick(&waiting).copied() else { return false };
+                self.hit_processes.insert((id.pid, id.start));
+                procfs::signal(id, Signal::KILL)
+            }
             Fault::KillProcess => self.kill_process(),
             // Some are left to run on.
             Fault::SickenGpu if self.sick.len() >= GPUS / 2 => false,
@@ -200,7 +209,7 @@ impl Soak {
 
     /// An hour there, and back the next time; only where it was allowed.
     fn step_clock(&mut self) -> bool {
-        if std::env::var_os("SOAK_CLOCK").is_none() {
+        if std::env::var_os("OVERNIGHT_TEST_CLOCK_STEPS").is_none() {
             return false;
         }
         let by = if self.put_right.clock_off { -3_600 } else { 3_600 };

@@ -13,7 +13,7 @@ pub(crate) fn library() -> &'static Path {
         // target/<profile>/deps/<test> → target/<profile>
         let profile = exe.parent().unwrap().parent().unwrap();
         let library = profile.join("examples/libfake_nvml.so");
-        let sources = ["lib.rs", "state.rs"]
+        let sources = ["lib.rs", "state.rs", "events.rs"]
             .map(|name| changed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_nvml").join(name)));
         if sources.iter().any(|source| *source > changed(&library)) {
             let mut build = Command::new(env!("CARGO"));
@@ -45,6 +45,8 @@ pub(crate) struct FakeDevice {
     pub(crate) utilisation: u32,
     pub(crate) temperature_c: u32,
     pub(crate) power_mw: u32,
+    /// Xids, in the order in which they happened.
+    pub(crate) xids: Vec<u64>,
     /// Further lines, such as `process = compute 4242 1048576` or `error.memory = 999`.
     pub(crate) lines: Vec<String>,
 }
@@ -61,6 +63,7 @@ impl FakeDevice {
             utilisation: 0,
             temperature_c: 33,
             power_mw: 52_000,
+            xids: Vec::new(),
             lines: Vec::new(),
         }
     }
@@ -86,7 +89,7 @@ impl FakeState {
         let mut text = format!("init = {}\nhang_ms = {}\nburst = {}\n", self.init, self.hang_ms, self.burst);
         for device in &self.devices {
             let FakeDevice { uuid, name, bus, memory_total, memory_used, .. } = device;
-            let FakeDevice { utilisation, temperature_c, power_mw, lines, .. } = device;
+            let FakeDevice { utilisation, temperature_c, power_mw, xids, lines, .. } = device;
             write!(
                 text,
                 "[device]\nuuid = {uuid}\nname = {name}\npci = 00000000:{bus:02x}:00.0\n\
@@ -95,6 +98,9 @@ impl FakeState {
                 lines.join("\n")
             )
             .unwrap();
+            for (number, xid) in (1..).zip(xids) {
+                writeln!(text, "xid = {number} {xid}").unwrap();
+            }
         }
         text
     }

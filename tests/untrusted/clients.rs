@@ -144,7 +144,7 @@ fn what_is_no_message_ends_its_connection_and_nothing_else() {
             match stream.read_to_end(&mut rest) {
                 Ok(_) => {}
                 Err(error) => {
-                    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "it is left open")
+                    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "it is left open");
                 }
             }
         }

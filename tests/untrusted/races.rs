@@ -85,9 +85,9 @@ fn no_output_is_collected_through_a_link_that_a_directory_has_become() {
             let collected = collect(&order).unwrap();
             assert!(!has_secret(&output_dir), "{collected:?}");
             if collected.outputs.is_empty() {
-                missed += 1
+                missed += 1;
             } else {
-                found += 1
+                found += 1;
             }
             remove_tree(&output_dir).unwrap();
             if turn >= 200 && found >= MET && missed >= MET {
@@ -120,9 +120,9 @@ fn no_snapshot_is_taken_through_a_link_that_a_directory_has_become() {
                 parent.parent().unwrap().symlink_metadata().is_ok_and(|meta| meta.is_dir()) && parent.exists()
             });
             if there {
-                whole += 1
+                whole += 1;
             } else {
-                less += 1
+                less += 1;
             }
             if turn >= 100 && whole >= MET && (less >= 1 || turn >= 2_000) {
                 break;

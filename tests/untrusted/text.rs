@@ -22,9 +22,13 @@ use std::process::Stdio;
 use std::sync::{Arc, mpsc};
 
 /// Clipboard, link, device string, old screen, C1, reversal, nothing, DEL; with words that are seen.
-const HOSTILE: &str = "seen\u{1b}]52;c;RVZJTA==\u{7}\u{1b}]8;;x:y\u{1b}\\link\u{1b}P1;2|dcs\u{1b}\\\u{1b}[?1049l\u{1b}[2J\u{9b}31m\u{202e}rev\u{200b}\u{2066}\u{e0041}\u{7f}end";
+const HOSTILE: &str = "seen\u{1b}]52;c;RVZJTA==\u{7}\u{1b}]8;;x:y\u{1b}\\link\u{1b}P1;2|dcs\u{1b}\\\u{1b}[?1049l\u{1b}[2J\u{9b}31m\u{202e}rev\u{200b}\u{2066}x\u{e0041}\u{7f}end";
 /// What it is in YAML between double quotes, without the tag: YAML has no way to write that but itself.
-const IN_YAML: &str = "seen\\e]52;c;RVZJTA==\\a\\e]8;;x:y\\e\\\\link\\eP1;2|dcs\\e\\\\\\e[?1049l\\e[2J\\x9b31m\\u202erev\\u200b\\u2066\\U000e0041\\x7fend";
+const IN_YAML: &str = "seen\\e]52;c;RVZJTA==\\a\\e]8;;x:y\\e\\\\link\\eP1;2|dcs\\e\\\\\\e[?1049l\\e[2J\\x9b31m\\u202erev\\u200b\\u2066x\\U000e0041\\x7fend";
+
+fn hostile() -> String {
+    HOSTILE.into()
+}
 
 /// Nothing in it acts on a terminal or hides.
 #[track_caller]
@@ -133,6 +137,15 @@ fn verbs_and_files_show_words_from_outside_as_text_and_json_keeps_them() {
         shown["outputs"].as_array().unwrap().iter().map(|output| output["path"].as_str().unwrap()).collect();
     assert!(outputs.contains(&"na\u{1b}]0;t\u{7}me\n\u{202e}.txt"), "{outputs:?}");
     assert_eq!(outputs.len(), 2, "{outputs:?}");
+    // As long as a job file may be; what is told of it is not.
+    let endless = format!(
+        "work: {{run: [/no/{}]}}\ndata: []\nrequest: {{gpus: 0, for: 5m}}\noutput: []\n",
+        "x".repeat(300_000)
+    );
+    sandbox.drop_file("endless.yaml", &endless);
+    sandbox.wait_for_end("endless");
+    let list = sandbox.run(&["ls", "--all"]).ok().stdout;
+    assert!(list.contains("/no/xxx") && list.lines().all(|line| line.len() < 1_000), "{}", list.len());
     let text = sandbox.run(&["show", "no-program"]).stdout;
     assert!(text.contains("/no/such/seen"), "{text}");
 
@@ -282,7 +295,7 @@ fn the_dashboard_and_a_terminals_log_show_what_a_job_prints_without_doing_it() {
 
 /// A scheduler whose every word is hostile: of another version, or taken over.
 fn hostile_row(id: u64, state: Cursor) -> JobRow {
-    let words = || HOSTILE.to_owned();
+    let words = hostile;
     JobRow {
         name: words(),
         user: words(),
@@ -301,13 +314,13 @@ fn hostile_row(id: u64, state: Cursor) -> JobRow {
 fn hostile_detail(state: Cursor) -> JobDetail {
     let mut detail = detail(19, state);
     detail.row = hostile_row(19, state);
-    detail.steps[0].step = HOSTILE.to_owned();
-    detail.warnings = vec![HOSTILE.to_owned()];
-    detail.notes = vec![HOSTILE.to_owned()];
+    detail.steps[0].step = hostile();
+    detail.warnings = vec![hostile()];
+    detail.notes = vec![hostile()];
     detail.outputs[0].1.path = HOSTILE.into();
-    detail.outputs[0].1.blake3 = HOSTILE.to_owned();
-    detail.attempts[0].outcome = Some(Outcome::Lost { why: HOSTILE.to_owned() });
-    detail.attempts[0].devices[0].0 = HOSTILE.to_owned();
+    detail.outputs[0].1.blake3 = hostile();
+    detail.attempts[0].outcome = Some(Outcome::Lost { why: hostile() });
+    detail.attempts[0].devices[0].0 = hostile();
     detail.spec = serde_json::json!({ HOSTILE: HOSTILE });
     detail
 }
@@ -316,23 +329,23 @@ fn hostile_snapshot() -> Snapshot {
     let mut all = snapshot(vec![hostile_row(17, Cursor::Running), hostile_row(18, Cursor::Queued)]);
     all.history = vec![Arc::new(hostile_row(19, Cursor::Done))];
     all.gpus = hostile_gpus();
-    all.scheduler.host = HOSTILE.to_owned();
-    all.scheduler.user = HOSTILE.to_owned();
-    all.scheduler.gpus_by = HOSTILE.to_owned();
+    all.scheduler.host = hostile();
+    all.scheduler.user = hostile();
+    all.scheduler.gpus_by = hostile();
     all.scheduler.inbox = HOSTILE.into();
-    all.notices = vec![Notice { level: NoticeLevel::Error, text: HOSTILE.to_owned(), job: None }];
+    all.notices = vec![Notice { level: NoticeLevel::Error, text: hostile(), job: None }];
     let mut finding = screens::unknown_field();
     for text in [&mut finding.message, &mut finding.file] {
-        *text = HOSTILE.to_owned();
+        *text = hostile();
     }
     for text in [&mut finding.source, &mut finding.label, &mut finding.hint] {
-        *text = Some(HOSTILE.to_owned());
+        *text = Some(hostile());
     }
-    finding.known = vec![HOSTILE.to_owned()];
-    let row = |state| InboxRow { name: HOSTILE.to_owned(), at: 0, state };
+    finding.known = vec![hostile()];
+    let row = |state| InboxRow { name: hostile(), at: 0, state };
     all.inbox = vec![
         row(InboxState::Refused { diagnostics: vec![finding] }),
-        row(InboxState::Waiting { why: HOSTILE.to_owned() }),
+        row(InboxState::Waiting { why: hostile() }),
     ];
     all
 }
@@ -341,14 +354,14 @@ fn hostile_gpus() -> Vec<overnight::protocol::GpuRow> {
     let mut all = gpus();
     for row in &mut all {
         for text in [&mut row.name, &mut row.node, &mut row.uuid.0] {
-            *text = HOSTILE.to_owned();
+            *text = hostile();
         }
-        row.detail = Some(HOSTILE.to_owned());
+        row.detail = Some(hostile());
         for process in &mut row.processes {
-            process.name = HOSTILE.to_owned();
+            process.name = hostile();
         }
     }
-    all[1].state = DeviceState::Closed { reason: HOSTILE.to_owned(), by: HOSTILE.to_owned() };
+    all[1].state = DeviceState::Closed { reason: hostile(), by: hostile() };
     all
 }
 
@@ -366,21 +379,17 @@ fn hostile_answer(request: &Request) -> Reply {
         Request::Query(Query::Gpus) => Reply::Gpus(hostile_gpus()),
         Request::Query(Query::Meter { .. }) => {
             let mut table = meter();
-            table.rows.iter_mut().for_each(|row| row.key = HOSTILE.to_owned());
+            table.rows.iter_mut().for_each(|row| row.key = hostile());
             Reply::Meter(table)
         }
-        Request::Query(Query::MeterCheck) => {
-            Reply::MeterChecked { leases: 1, differences: vec![HOSTILE.to_owned()] }
-        }
+        Request::Query(Query::MeterCheck) => Reply::MeterChecked { leases: 1, differences: vec![hostile()] },
         Request::Query(Query::Notices) => Reply::Notices(hostile_snapshot().notices),
         Request::Query(Query::Ping) | Request::Subscribe { .. } => Reply::Pong,
-        Request::Command(overnight::protocol::Command::Pause { .. }) => {
-            Reply::Ok { message: HOSTILE.to_owned() }
-        }
+        Request::Command(overnight::protocol::Command::Pause { .. }) => Reply::Ok { message: hostile() },
         Request::Command(overnight::protocol::Command::Resume { .. }) => {
-            Reply::Unavailable { message: HOSTILE.to_owned() }
+            Reply::Unavailable { message: hostile() }
         }
-        Request::Command(_) => Reply::Refused { message: HOSTILE.to_owned() },
+        Request::Command(_) => Reply::Refused { message: hostile() },
     }
 }
 
@@ -435,14 +444,16 @@ fn whatever_a_scheduler_says_no_screen_of_the_dashboard_passes_it_on() {
         for glyphs in [Glyphs::Unicode, Glyphs::Ascii] {
             let mut ui = screens::ui(&snapshot, size, glyphs);
             ui.log = screens::log();
-            ui.log.window.lines[39].text = HOSTILE.to_owned();
+            ui.log.window.lines[39].text = hostile();
             ui.detail = Some(Box::new(hostile_detail(Cursor::Done)));
             let mut seen = false;
             let mut draw = |ui: &overnight::tui::Ui, surface: &str| {
                 let mut screen = Screenful::new(Vec::new(), size);
                 screen.draw(ui, &snapshot, &theme).unwrap();
                 harmless_screen(&format!("{surface} at {size:?}"), screen.out());
-                seen |= String::from_utf8_lossy(screen.out()).contains("seen");
+                // It stands there, with a sign in the place of what was in it.
+                let sign = if glyphs == Glyphs::Ascii { "seen?" } else { "seen\u{FFFD}" };
+                seen |= String::from_utf8_lossy(screen.out()).contains(sign);
             };
             for screen in [Screen::Queue, Screen::Gpus, Screen::Meter, Screen::History, Screen::Inbox] {
                 ui.screen = screen;
@@ -456,7 +467,7 @@ fn whatever_a_scheduler_says_no_screen_of_the_dashboard_passes_it_on() {
             ui.overlay = Some(Overlay::Help { scroll: 0 });
             draw(&ui, "help");
             ui.overlay = None;
-            ui.filter = overnight::tui::Filter { text: HOSTILE.to_owned() };
+            ui.filter = overnight::tui::Filter { text: hostile() };
             draw(&ui, "filter");
             assert!(seen, "no screen of {size:?} shows any of it");
         }

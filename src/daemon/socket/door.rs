@@ -70,7 +70,7 @@ impl Door {
                 (self.listener, self.id) = (listener, id);
             }
             Err(error) => {
-                tracing::error!(path = %self.path.display(), %error, "cannot bind the socket again")
+                tracing::error!(path = %self.path.display(), %error, "cannot bind the socket again");
             }
         }
     }

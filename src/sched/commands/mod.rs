@@ -51,12 +51,11 @@ pub(super) fn command(turn: &mut Turn<'_>, by: &Owner, command: Command, reply_t
             Ok(row) => {
                 let tried = |other: &&Job| other.retry_of == Some(job);
                 let other = turn.world.queue.live().find(tried).map(|other| other.id);
-                match other {
-                    Some(other) => Err(refused(format!("#{job} is tried again already, as #{other}"))),
-                    None => {
-                        retry(turn, &row, by, reply_to);
-                        return;
-                    }
+                if let Some(other) = other {
+                    Err(refused(format!("#{job} is tried again already, as #{other}")))
+                } else {
+                    retry(turn, &row, by, reply_to);
+                    return;
                 }
             }
             Err(reply) => Err(reply),
@@ -82,9 +81,11 @@ fn fresh(turn: &Turn<'_>, job: JobId, generation: Generation) -> Result<Job, Rep
         None => Err(Reply::NotFound { message: format!("no job {job}") }),
         Some(row) if row.generation != generation => Err(refused(format!(
             "#{job} has changed meanwhile: it is {} now; look again",
-            row.done
-                .as_ref()
-                .map_or_else(|| row.state().word().to_owned(), |(_, outcome)| outcome.to_string())
+            match (&row.done, &row.cancel) {
+                (Some((_, outcome)), _) => outcome.to_string(),
+                (None, Some(cancel)) => format!("being cancelled by {}", cancel.by),
+                (None, None) => row.state().word().to_owned(),
+            }
         ))),
         Some(row) => Ok(row.clone()),
     }

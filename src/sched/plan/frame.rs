@@ -98,6 +98,9 @@ impl<'a> Frame<'a> {
                     let baseline = world.pool.get(&gpu.uuid).and_then(|device| Pool::provable(device, now));
                     free.push(Slot { gpu, ix, baseline });
                 }
+                // One that an operator wants closed, or that has a fault, is not expected back.
+                DeviceState::Draining { .. } | DeviceState::Held { .. }
+                    if !world.pool.comes_back(&gpu.uuid) => {}
                 DeviceState::Draining { .. } => returns.push(Return {
                     at: Some(now.boottime_ms + DRAIN_EXPECTED.0),
                     job: None,

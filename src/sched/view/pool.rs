@@ -3,7 +3,7 @@
 use super::Frame;
 use crate::model::{DeviceState, Lease, Outcome, Unreadable, Uuid, clean_line};
 use crate::protocol::{GpuRow, MeterSummary, UserMeter};
-use crate::sched::world::{Device, Drained, World};
+use crate::sched::world::{Device, Drained, PROOFS, World};
 use std::collections::BTreeMap;
 
 /// The devices.
@@ -44,11 +44,13 @@ fn device_detail(
     frame: &Frame<'_>,
 ) -> Option<String> {
     let text = match &device.state {
-        DeviceState::Free => return None,
-        DeviceState::Held { .. } => match &device.reading.as_ref()?.unreadable {
-            Some(Unreadable::Gone { detail } | Unreadable::Failed { detail }) => detail.clone(),
-            None => return None,
-        },
+        DeviceState::Free => String::new(),
+        DeviceState::Held { .. } => {
+            match device.reading.as_ref().and_then(|reading| reading.unreadable.as_ref()) {
+                Some(Unreadable::Gone { detail } | Unreadable::Failed { detail }) => detail.clone(),
+                None => String::new(),
+            }
+        }
         DeviceState::Draining { since, .. } => {
             let since = format!("draining since {}", (frame.clock)(since.wall_ms));
             match holder.map(|lease| world.pool.drained(uuid, lease)) {
@@ -60,11 +62,45 @@ fn device_detail(
             format!("{}, since {}", quarantine.why, (frame.clock)(quarantine.since.wall_ms))
         }
         DeviceState::Outside { who } => format!("used by {who}"),
-        DeviceState::Closed { reason, by } if reason.is_empty() => format!("closed by {by}"),
-        DeviceState::Closed { reason, by } => format!("closed by {by}: {reason}"),
+        DeviceState::Closed { reason, by } => format!("closed by {by}{}", said(reason)),
         DeviceState::Gone { detail } | DeviceState::Unknown { detail } => detail.clone(),
     };
-    Some(clean_line(&text))
+    let parts: Vec<String> =
+        [Some(text), fault_detail(device), close_detail(device)].into_iter().flatten().collect();
+    let text =
+        parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+    (!text.is_empty()).then(|| clean_line(&text))
+}
+
+/// What a fault means for what comes next.
+fn fault_detail(device: &Device) -> Option<String> {
+    let fault = device.fault.as_ref()?;
+    match &device.state {
+        DeviceState::Held { .. } | DeviceState::Draining { .. } => {
+            Some(format!("{}: in quarantine after its job", fault.why))
+        }
+        DeviceState::Quarantined(_) if device.proofs() > 0 => {
+            Some(format!("back after a reset, {} of {PROOFS} clean readings", device.proofs()))
+        }
+        DeviceState::Quarantined(quarantine) if quarantine.why == fault.why => {
+            Some("a reset or `overnight clear` ends it".to_owned())
+        }
+        DeviceState::Quarantined(_) => Some(format!("{}: a reset or `overnight clear` ends it", fault.why)),
+        DeviceState::Free
+        | DeviceState::Outside { .. }
+        | DeviceState::Closed { .. }
+        | DeviceState::Gone { .. }
+        | DeviceState::Unknown { .. } => None,
+    }
+}
+
+fn close_detail(device: &Device) -> Option<String> {
+    let close = device.close.as_ref()?;
+    Some(format!("to be closed for {}{}", close.by, said(&close.reason)))
+}
+
+fn said(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 /// The running meter.

@@ -6,6 +6,7 @@ use crate::protocol::{JobRow, OpenLease, TaskCounts};
 use crate::sched::forecast::Forecast;
 use crate::sched::plan::{Reason, ask};
 use crate::sched::world::World;
+use std::path::PathBuf;
 
 /// What a job holds now.
 struct Holding {
@@ -43,15 +44,10 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     let Holding { open, devices, indices } = holding(world, job);
     let state = job.state();
     let reason = outlook.reasons.get(&job.id);
-    let (place, why) = place_and_why(world, state, reason, frame, &indices);
+    let (place, why) = place_and_why(world, (job, state), reason, frame, &indices);
     let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
-    let (directory, log) = if frame.brief {
-        Default::default()
-    } else {
-        let directory = frame.jobs_dir.join(job.folder());
-        let log = directory.join("log.txt");
-        (directory, log)
-    };
+    let directory = if frame.brief { PathBuf::default() } else { frame.jobs_dir.join(job.folder()) };
+    let log = if frame.brief { PathBuf::default() } else { directory.join("log.txt") };
     JobRow {
         id: job.id,
         revision: Revision::default(),
@@ -81,7 +77,7 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         waived_gpu_ms,
         open,
         place,
-        why: collection_waits(world, job, state).or(why),
+        why,
         starts_at: forecast.starts_at.filter(|_| state == Cursor::Queued),
         starts_by: forecast.starts_by.filter(|_| state == Cursor::Queued),
         finishes_at: forecast.finishes_at.filter(|_| job.done.is_none()),
@@ -119,7 +115,7 @@ fn limit_at(job: &Job) -> Option<i64> {
 
 fn place_and_why(
     world: &World,
-    state: Cursor,
+    (job, state): (&Job, Cursor),
     reason: Option<&(u32, Reason)>,
     frame: &Frame<'_>,
     indices: &[u32],
@@ -135,17 +131,24 @@ fn place_and_why(
         }),
         Cursor::Renting => (None, Some(format!("starting on {}", on()))),
         Cursor::Running => (None, Some(on())),
-        Cursor::Returning => (None, Some("collecting output".to_owned())),
+        Cursor::Returning => {
+            let why = "collecting output".to_owned();
+            (
+                None,
+                Some(match collection_waits(world, job) {
+                    Some(waits) => format!("{why}: {}; tried again", clean_line(waits)),
+                    None => why,
+                }),
+            )
+        }
         Cursor::Releasing => (None, Some("releasing".to_owned())),
         Cursor::Done => (None, None),
     }
 }
 
 /// Why its output is not home yet, where the disk is in the way.
-fn collection_waits(world: &World, job: &Job, state: Cursor) -> Option<String> {
-    let mut tasks = job.tasks.iter().filter(|_| state == Cursor::Returning);
-    let waits = world.leases.why_collection_waits(tasks.find_map(|task| task.current().state.lease())?)?;
-    Some(format!("collecting output: {}; tried again", clean_line(waits)))
+fn collection_waits<'w>(world: &'w World, job: &Job) -> Option<&'w str> {
+    world.leases.why_collection_waits(job.tasks.iter().find_map(|task| task.current().state.lease())?)
 }
 
 /// Whether a job misses its deadline: it has, or it will as things are; one that no forecast reaches if its limit says so.

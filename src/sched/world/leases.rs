@@ -10,6 +10,8 @@ pub struct Leases {
     open: BTreeMap<LeaseId, Lease>,
     /// When each draining lease was first seen to be, in this process. Not durable.
     draining_since: BTreeMap<LeaseId, Now>,
+    /// When each was first seen to take too long for that. Not durable.
+    late_since: BTreeMap<LeaseId, Now>,
     /// Who did not answer its kill, by lease, for people. Not durable: the engine says it again.
     outlived: BTreeMap<LeaseId, String>,
     /// Why the output of a lease is not home yet, where the disk is in the way. Not durable.
@@ -53,6 +55,11 @@ impl Leases {
     /// When a draining lease was first seen to be: now, if it was not before.
     pub(in crate::sched) fn draining_since(&mut self, id: LeaseId, now: Now) -> Now {
         *self.draining_since.entry(id).or_insert(now)
+    }
+
+    /// When a draining lease was first seen to take too long: now, if it was not before.
+    pub(in crate::sched) fn late_since(&mut self, id: LeaseId, now: Now) -> Now {
+        *self.late_since.entry(id).or_insert(now)
     }
 
     /// Notes who of a lease did not answer a kill.
@@ -120,6 +127,7 @@ impl Leases {
         }
         self.draining_since.remove(&id);
         self.outlived.remove(&id);
+        self.late_since.remove(&id);
         let mut lease = self.open.remove(&id).ok_or(ApplyError::NoLease(id))?;
         lease.returned = Some(returned);
         Ok(lease)

@@ -12,13 +12,14 @@ mod queue;
 pub use leases::Leases;
 pub use ledger::Ledger;
 pub use people::People;
+pub(in crate::sched) use pool::PROOFS;
 pub use pool::{DRAIN_MAX, Device, Drained, Pool};
 pub use queue::Queue;
 
 use super::step::needs_directory;
 use crate::model::{
     AttemptState, BootId, DeviceState, DropIdent, Event, EventRecord, Job, JobId, Lease, LeaseId, Now,
-    Returned, Revision, SubmissionId, TransitionError, Uuid,
+    Returned, Revision, Standing, SubmissionId, TransitionError, Uuid,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
@@ -85,7 +86,7 @@ pub struct Remembered {
     /// Leases that are not returned, and those that ended lately.
     pub leases: Vec<Lease>,
     /// Devices.
-    pub devices: Vec<(Uuid, DeviceState)>,
+    pub devices: Vec<(Uuid, Standing)>,
     /// Drops that were accepted lately.
     pub drops: Vec<DropIdent>,
     /// Numbers given out.
@@ -153,8 +154,8 @@ impl World {
                 world.leases.restore(lease);
             }
         }
-        for (uuid, state) in remembered.devices {
-            world.pool.restore(&uuid, state);
+        for (uuid, standing) in remembered.devices {
+            world.pool.restore(&uuid, standing);
         }
         for lease in world.leases.iter() {
             world.pool.hold(lease);
@@ -206,6 +207,18 @@ impl World {
                 self.pool.set_state(uuid, state.clone());
                 self.touched.devices.insert(uuid.clone());
             }
+            Event::DeviceFaulted { uuid, fault } => {
+                self.pool.set_fault(uuid, Some(fault.clone()), None);
+                self.touched.devices.insert(uuid.clone());
+            }
+            Event::DeviceCleared { uuid, accepted } => {
+                self.pool.set_fault(uuid, None, *accepted);
+                self.touched.devices.insert(uuid.clone());
+            }
+            Event::DeviceClosing { uuid, close } => {
+                self.pool.set_close(uuid, close.clone());
+                self.touched.devices.insert(uuid.clone());
+            }
             event @ (Event::DependencyResolved { job, .. }
             | Event::AttemptPrepared { job, .. }
             | Event::AttemptStarted { job, .. }
@@ -213,6 +226,7 @@ impl World {
             | Event::AttemptReturned { job, .. }
             | Event::AttemptReleased { job, .. }
             | Event::AttemptDropped { job, .. }
+            | Event::AttemptNoted { job, .. }
             | Event::RetryQueued { job, .. }
             | Event::JobDone { job, .. }
             | Event::CancelRequested { job, .. }

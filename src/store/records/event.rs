@@ -1,7 +1,9 @@
 //! Records of events, submissions and drops.
 
 use super::job::{DependencyRecord, EnforcementRecord, OutcomeRecord, ReturnedFileRecord, RunEndRecord};
-use super::lease::{DeviceStateRecord, EndedByRecord, HeldRecord, VerdictRecord};
+use super::lease::{
+    AcceptedRecord, CloseRecord, DeviceStateRecord, EndedByRecord, FaultRecord, HeldRecord, VerdictRecord,
+};
 use super::scalars::{NowRecord, OwnerRecord, PathRecord};
 use super::spec::SpecRecord;
 use super::{Record, RecordError, record};
@@ -104,6 +106,7 @@ record! {
         },
         AttemptReleased { job: u64, task: u32, attempt: u32 },
         AttemptDropped { job: u64, task: u32, attempt: u32, outcome: OutcomeRecord },
+        AttemptNoted { job: u64, task: u32, attempt: u32, note: String },
         RetryQueued { job: u64, task: u32, attempt: u32, prepared: bool },
         JobDone { job: u64, outcome: OutcomeRecord },
         CancelRequested { job: u64, request: CancelRecord },
@@ -114,6 +117,9 @@ record! {
         JobPaused { job: u64, by: String },
         JobResumed { job: u64 },
         DeviceChanged { uuid: String, state: DeviceStateRecord },
+        DeviceFaulted { uuid: String, fault: FaultRecord },
+        DeviceCleared { uuid: String, accepted: Option<AcceptedRecord> },
+        DeviceClosing { uuid: String, close: Option<CloseRecord> },
     }
 }
 

@@ -3,7 +3,8 @@
 use super::scalars::{NowRecord, OwnerRecord};
 use super::{Record, RecordError, record};
 use crate::model::{
-    AttemptNo, DeviceState, EndedBy, Held, Lease, LeaseDevice, Now, Quarantine, Returned, TaskIx, Verdict,
+    Accepted, AttemptNo, Close, DeviceState, EndedBy, Fault, Health, Held, Lease, LeaseDevice, Now,
+    Quarantine, Returned, Standing, TaskIx, Verdict,
 };
 
 record! {
@@ -103,4 +104,38 @@ record! {
 record! {
     /// Why a device is in quarantine.
     struct QuarantineRecord for Quarantine { why: String, since: NowRecord, lease: Option<u64> }
+}
+
+record! {
+    /// All that is remembered of a device.
+    struct StandingRecord for Standing {
+        state: DeviceStateRecord,
+        close: Option<CloseRecord>,
+        fault: Option<FaultRecord>,
+        accepted: Option<AcceptedRecord>,
+    }
+}
+
+record! {
+    /// That a device is closed when it is given back.
+    struct CloseRecord for Close { reason: String, by: String }
+}
+
+record! {
+    /// What is wrong with a device.
+    struct FaultRecord for Fault { why: String, at: NowRecord, lost: bool, health: HealthRecord }
+}
+
+record! {
+    /// What an operator lives with.
+    struct AcceptedRecord for Accepted { boot: String, health: HealthRecord }
+}
+
+record! {
+    /// The health of a device's memory.
+    struct HealthRecord for Health {
+        uncorrected: Option<u64>,
+        remap_pending: Option<bool>,
+        remap_failed: Option<bool>,
+    }
 }

@@ -18,7 +18,7 @@ mod tests;
 use event::OriginRecord;
 pub(super) use event::{DropRecord, LoggedEvent, SubmissionRecord};
 pub(super) use job::JobRecord;
-pub(super) use lease::{DeviceStateRecord, LeaseRecord};
+pub(super) use lease::{LeaseRecord, StandingRecord};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -16,7 +16,7 @@ struct Everything {
     event: LoggedEvent,
     job: JobRecord,
     lease: LeaseRecord,
-    device: DeviceStateRecord,
+    device: StandingRecord,
     submission: SubmissionRecord,
     drop: DropRecord,
 }
@@ -63,6 +63,20 @@ fn every_step_of_a_chain_is_taken_once_and_in_order() {
     assert_eq!(value(up(3, 3).unwrap()), json!({"one": 1}));
     assert!(matches!(up(3, 4), Err(RecordError::NoStep { from: 3 })));
     assert!(matches!(up(0, 1), Err(RecordError::NoStep { from: 0 })));
+}
+
+#[test]
+fn a_device_of_the_first_version_has_a_standing() {
+    let old = br#"{"quarantined":{"why":"pid 9 python","since":{"boot":"00000000000000000000000000000007","boottime_ms":5,"wall_ms":6},"lease":3}}"#;
+    let new = upgrade::upgrade(1, "devices", old).unwrap();
+    let since = Now { boot: BootId(7), boottime_ms: 5, wall_ms: 6 };
+    let state = DeviceState::Quarantined(Quarantine {
+        why: "pid 9 python".to_owned(),
+        since,
+        lease: Some(LeaseId(3)),
+    });
+    assert_eq!(decode::<Standing, StandingRecord>(&new).unwrap(), Standing::from(state));
+    assert_eq!(upgrade::upgrade(1, "jobs", br#"{"id":1}"#).unwrap(), br#"{"id":1}"#);
 }
 
 fn back<M: PartialEq + std::fmt::Debug, R: Record<M> + serde::Serialize + serde::de::DeserializeOwned>(
@@ -147,8 +161,15 @@ fn every_device_state_and_verdict_comes_back() {
         DeviceState::Gone { detail: text() },
         DeviceState::Unknown { detail: text() },
     ] {
-        back::<_, DeviceStateRecord>(&state);
+        back::<_, StandingRecord>(&Standing::from(state));
     }
+    let health = Health { uncorrected: Some(u64::MAX), remap_pending: Some(true), remap_failed: None };
+    back::<_, StandingRecord>(&Standing {
+        state: DeviceState::Free,
+        close: Some(Close { reason: text(), by: text() }),
+        fault: Some(Fault { why: text(), at: at(5), lost: true, health }),
+        accepted: Some(Accepted { boot: BootId(u128::MAX), health }),
+    });
     back::<_, DropRecord>(&DropIdent { dev: u64::MAX, ino: 0, ctime_ns: -5, hash: text() });
     back::<_, OriginRecord>(&Origin::Submit { file: Some(PathBuf::from("/x")) });
     back::<_, OriginRecord>(&Origin::Retry { of: JobId(3) });

@@ -1,19 +1,23 @@
 //! The way up from older shapes: a chain of small steps, each from one version to the next.
 
 use super::{RECORD_VERSION, RecordError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What a step is given: the table a value is in, and the value as the older version stored it.
 pub(in crate::store) type Step = fn(table: &str, value: Value) -> Result<Value, RecordError>;
 
 /// The step that leads on from each version: `STEPS[0]` makes version 2 out of version 1.
-const STEPS: &[Step] = &[enforcement];
+const STEPS: &[Step] = &[devices_have_a_standing];
 
-/// Version 2 says what an attempt was held to, and when what outlived its kill went: both are null where they are not
-/// there, which is what they are in all that version 1 knows.
-#[expect(clippy::unnecessary_wraps, reason = "other steps may fail")]
-fn enforcement(_table: &str, value: Value) -> Result<Value, RecordError> {
-    Ok(value)
+/// 1 to 2: beside its state, what stands between a device and the next grant is remembered. What an attempt was held to,
+/// and when what outlived its kill went, are null where they are not there, which is what they are in all that 1 knows.
+#[expect(clippy::unnecessary_wraps, reason = "the shape of a step")]
+fn devices_have_a_standing(table: &str, value: Value) -> Result<Value, RecordError> {
+    Ok(if table == "devices" {
+        json!({"state": value, "close": null, "fault": null, "accepted": null})
+    } else {
+        value
+    })
 }
 
 /// Brings one value from version `from` to today's.

@@ -97,8 +97,8 @@ impl Durable {
             let same = self.folded.lease(lease.id).cloned().expect("in the events");
             assert_eq!(Lease { heartbeat: lease.heartbeat, ..same }, *lease);
         }
-        for (uuid, state) in &self.disk.devices {
-            assert_eq!(self.folded.pool.get(uuid).map(|device| &device.state), Some(state));
+        for (uuid, standing) in &self.disk.devices {
+            assert_eq!(self.folded.pool.get(uuid).map(overnight::sched::world::Device::standing).as_ref(), Some(standing));
         }
     }
 }

@@ -150,6 +150,11 @@ impl Life {
         self.decide(inputs);
     }
 
+    /// Whether nothing will ever happen by itself.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.agenda.is_empty() && self.pending.is_empty() && self.wake.is_none() && self.telemetry.is_none()
+    }
+
     /// What has happened by now: to the machine at once, to the scheduler as inputs. At times one of them only, for who
     /// knows how messages fall into turns.
     fn due(&mut self) -> Vec<Input> {
@@ -198,7 +203,7 @@ impl Life {
         }
         self.ledger.hears(&inputs);
         self.trace(|| format!("told {inputs:?}"));
-        let asked = self.people.asked(&inputs, &self.world);
+        let asked = People::asked(&inputs, &self.world);
         self.faults.struck(Fault::OldPicture, asked.iter().filter(|asked| asked.old).count() as u64);
         let moment = Moment { now: self.machine.now(), seed: 3 };
         let decision = step(&mut self.world, inputs, moment);
@@ -253,6 +258,7 @@ impl Life {
         self.ledger.compare(&self.world, &decision.events, &now);
     }
 
+    #[expect(clippy::print_stdout, reason = "it is what a replay is for")]
     pub(super) fn trace(&self, words: impl FnOnce() -> String) {
         if self.traced {
             let now = self.machine.now();

@@ -70,7 +70,7 @@ impl Life {
             if turn < 10 || turn.is_multiple_of(50) {
                 self.people_help();
             }
-            if turn == 500 && self.some_wait_for_a_boot() {
+            if (turn == 500 || self.is_quiet()) && self.some_wait_for_a_boot() {
                 self.restart_machine();
             }
             if self.world.queue.live().next().is_none() && self.world.leases.iter().next().is_none() {

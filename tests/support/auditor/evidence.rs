@@ -60,6 +60,7 @@ pub(crate) enum Fact {
     AttemptReturned { job: u64, task: u32, attempt: u32, outputs: Vec<Output>, outcome: Value },
     AttemptReleased { job: u64, task: u32, attempt: u32 },
     AttemptDropped { job: u64, task: u32, attempt: u32, outcome: Value },
+    AttemptNoted { job: u64, task: u32, attempt: u32 },
     RetryQueued { job: u64, task: u32, attempt: u32 },
     JobDone { job: u64, outcome: Value },
     CancelRequested { job: u64 },
@@ -70,6 +71,9 @@ pub(crate) enum Fact {
     JobPaused { job: u64 },
     JobResumed { job: u64 },
     DeviceChanged { uuid: String, state: Value },
+    DeviceFaulted { uuid: String, fault: Value },
+    DeviceCleared { uuid: String },
+    DeviceClosing { uuid: String },
 }
 
 /// What a job asks, as far as it is audited.

@@ -227,8 +227,15 @@ fn witnessed(
     let Some((ended, by, logged)) = &life.ended else { return };
     match &part.ended {
         Some(end) => {
-            let same = *ended == end.at && *by == end.by && life.suspended_ms == end.suspended_ms;
-            let same_end = attempt.and_then(|attempt| attempt.end.as_ref()) == Some(&end.how);
+            // No more is waived for suspend than was held.
+            let suspended_ms = end.suspended_ms.min(lease.held_ms().unwrap_or_default());
+            let same = *ended == end.at && *by == end.by && life.suspended_ms == suspended_ms;
+            let came = attempt.and_then(|attempt| attempt.end.as_ref());
+            // What is lost while it is being cancelled is cancelled.
+            let cancelled = word(&end.how) == "lost"
+                && came.map(word) == Some("cancelled")
+                && lives.jobs.get(&life.job).is_some_and(|job| job.cancelling);
+            let same_end = came == Some(&end.how) || cancelled;
             if !same || !same_end {
                 let text = format!(
                     "lease {id}: {ended:?} by {by}, {:?}; its journal says {end:?}",
@@ -262,8 +269,11 @@ fn unwitnessed(
     findings: &mut Findings,
 ) {
     let id = lease.id;
-    if end.map(word) != Some("lost") || !lease.waived {
-        findings.add("I13", format!("lease {id}: nobody saw how it ended, and it came to {end:?}"));
+    // Whoever was cancelled got what was asked for.
+    let fits = matches!(end.map(word), Some("lost" | "cancelled"));
+    if !fits || !lease.waived {
+        let not = if lease.waived { "" } else { "not " };
+        findings.add("I13", format!("lease {id}: nobody saw how it ended; it came to {end:?}, {not}waived"));
     }
     let signs =
         [Some(&lease.granted), Some(&lease.heartbeat), journal.last_sign.as_ref(), part.started.as_ref()];
@@ -298,7 +308,7 @@ fn outlived(evidence: &Evidence, lives: &Lives, seen: &Seen, findings: &mut Find
     for (id, work) in &seen.work {
         let Some(lease) = leases.get(work.token.as_str()) else {
             // Its grant may be younger than the copy of the store.
-            if procfs::started_ms(*id) + TICK_MS >= evidence.copied_ms {
+            if work.known_ms >= evidence.copied_ms {
                 continue;
             }
             let text = format!(
@@ -312,8 +322,8 @@ fn outlived(evidence: &Evidence, lives: &Lives, seen: &Seen, findings: &mut Find
             continue;
         }
         let who = || format!("process {} ({}) of lease {}", id.pid, work.command, lease.id);
-        if procfs::started_ms(*id) + TICK_MS < lease.granted.boottime_ms {
-            findings.add("I11", format!("{} was there before the grant", who()));
+        if work.known_ms < lease.granted.boottime_ms {
+            findings.add("I11", format!("{} was this lease's work before the grant", who()));
         }
         let Some(ended) = &lease.ended else { continue };
         if ended.by == "proven" && work.alive_ms > ended.at.boottime_ms {
@@ -366,11 +376,10 @@ fn granted_to_the_sick(lives: &Lives, seen: &Seen, findings: &mut Findings) {
                 .iter()
                 .find(|version| version.from_ms + READING_MS <= at && version.until_ms >= at);
             for (device, sick) in version.into_iter().flat_map(|version| &version.sick) {
-                // A simulated device is dirty for the scheduler process under which its lease ended.
                 let counts = match sick {
                     Sick::Fault(_) => true,
                     Sick::Outside(_) => granted,
-                    Sick::Dirty => returned && same_scheduler(seen, was.at.boottime_ms, at),
+                    Sick::Dirty => returned && left_dirty(lives, was, seen, at),
                 };
                 if (device == name || device == uuid) && counts {
                     let text =
@@ -382,7 +391,14 @@ fn granted_to_the_sick(lives: &Lives, seen: &Seen, findings: &mut Findings) {
     }
 }
 
-/// Whether one scheduler was there from before one moment until after another.
-fn same_scheduler(seen: &Seen, from: u64, until: u64) -> bool {
-    seen.schedulers.iter().any(|(id, span)| procfs::started_ms(*id) + 1_000 < from && span.last_ms >= until)
+/// Whether a simulated device is dirty when its lease returns: it is for the scheduler process that has read it while
+/// the lease ran, in a turn of its own between the grant and the end.
+fn left_dirty(lives: &Lives, draining: &DeviceStep, seen: &Seen, until: u64) -> bool {
+    let Some(lease) = draining.lease.and_then(|lease| lives.leases.get(&lease)) else { return false };
+    let Some(began) = &lease.began else { return false };
+    began.boottime_ms < draining.logged.boottime_ms
+        && seen
+            .schedulers
+            .iter()
+            .any(|(id, span)| procfs::started_ms(*id) + TICK_MS < began.boottime_ms && span.last_ms >= until)
 }

@@ -52,6 +52,8 @@ pub(crate) struct LeaseLife {
     pub(crate) held: Held,
     pub(crate) token: String,
     pub(crate) granted: Moment,
+    /// When it was written that its attempt had started.
+    pub(crate) began: Option<Moment>,
     /// When it ended, who says so, and when that was written.
     pub(crate) ended: Option<(Moment, String, Moment)>,
     pub(crate) waived: bool,
@@ -77,6 +79,8 @@ pub(crate) struct Lives {
     pub(crate) devices: BTreeMap<String, Vec<DeviceStep>>,
     pub(crate) submissions: BTreeSet<u64>,
     drops: BTreeSet<super::evidence::Ident>,
+    /// What is wrong with a device, by UUID.
+    faulty: BTreeMap<String, String>,
     last: Option<Moment>,
 }
 
@@ -147,6 +151,15 @@ impl Lives {
                 }
             }
             Fact::DeviceChanged { uuid, state } => self.device(uuid, at, at, word(state), None),
+            Fact::DeviceFaulted { uuid, fault } => {
+                self.faulty.insert(uuid.clone(), fault["why"].to_string());
+                Ok(())
+            }
+            Fact::DeviceCleared { uuid } => {
+                self.faulty.remove(uuid);
+                Ok(())
+            }
+            Fact::DeviceClosing { .. } => Ok(()),
             Fact::LeaseGranted { .. }
             | Fact::LeaseEnded { .. }
             | Fact::LeaseReturned { .. }
@@ -170,6 +183,7 @@ impl Lives {
                     held: held.clone(),
                     token: token.clone(),
                     granted: at.clone(),
+                    began: None,
                     ended: None,
                     waived: false,
                     suspended_ms: 0,
@@ -243,6 +257,9 @@ impl Lives {
                     _ => Err("started"),
                 })?;
                 self.attempt(*job, (*task, *attempt))?.started = Some(started.clone());
+                if let Some(life) = self.leases.get_mut(lease) {
+                    life.began = Some(at.clone());
+                }
                 Ok(())
             }
             Fact::AttemptEnded { lease, job, task, attempt, end, .. } => {
@@ -295,6 +312,8 @@ impl Lives {
                     .for_each(|after| after.job = Some(*on));
                 Ok(())
             }
+            // May be told of a device that is still draining when all else is done.
+            Fact::AttemptNoted { job, .. } => self.job(*job).map(|_| ()),
             Fact::CancelDue { job }
             | Fact::PriorityChanged { job }
             | Fact::PositionChanged { job }
@@ -393,6 +412,9 @@ impl Lives {
     fn grant_device(&mut self, uuid: &str, lease: u64, at: &Moment) -> Result<(), (&'static str, String)> {
         let was = self.devices.get(uuid).and_then(|steps| steps.last()).map(|step| step.state.clone());
         self.device(uuid, at, at, "held", Some(lease))?;
+        if let Some(why) = self.faulty.get(uuid) {
+            return Err(("I6", format!("{uuid} is granted to lease {lease} with a fault: {why}")));
+        }
         match was.as_deref() {
             Some("free") => Ok(()),
             Some("held" | "draining") => Err((
@@ -465,7 +487,9 @@ impl Lives {
         }
         for (uuid, state) in &evidence.devices {
             let last = self.devices.get(uuid).and_then(|steps| steps.last()).map(|step| step.state.as_str());
-            if last != Some(word(state)) {
+            // All that is remembered of a device has its state in it.
+            let row = state.get("state").unwrap_or(state);
+            if last != Some(word(row)) {
                 findings.add("I22", format!("{uuid}: the events say {last:?}, its row {state}"));
             }
         }

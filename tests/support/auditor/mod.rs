@@ -86,12 +86,24 @@ impl Place {
     }
 
     fn is_supervisor(&self, arguments: &[String]) -> bool {
-        matches!(arguments, [_, verb, run] if verb == "supervise" && Path::new(run) == self.run())
+        matches!(arguments, [_, verb, run, ..] if verb == "supervise" && Path::new(run) == self.run())
     }
 
     fn is_scheduler(&self, arguments: &[String]) -> bool {
         let root = arguments.windows(2).any(|pair| pair[0] == "--root" && Path::new(&pair[1]) == self.root);
-        root && arguments.iter().any(|word| word == "serve") && !arguments[0].ends_with("strace")
+        // Not whatever it was started under.
+        let itself = match (&self.program, arguments.first()) {
+            (Some((program, _)), Some(first)) => program == Path::new(first),
+            (None, Some(first)) => !first.ends_with("strace"),
+            (_, None) => false,
+        };
+        root && itself && arguments.iter().any(|word| word == "serve")
+    }
+
+    /// Whether a process is below a supervisor and has not become anything else yet: it waits to be the work.
+    fn waits_for_work(&self, stat: &procfs::Stat) -> bool {
+        self.is_supervisor(&procfs::arguments(stat.id.pid))
+            && self.is_supervisor(&procfs::arguments(stat.parent))
     }
 
     /// What the program answers, as JSON; `None` where no scheduler answers.
@@ -109,24 +121,26 @@ impl Place {
         output.status.success().then(|| serde_json::from_slice(&output.stdout).ok()).flatten()
     }
 
-    /// Processes that are there now and are a scheduler or a supervisor of this place.
-    pub(crate) fn programs(&self, of: impl Fn(&Self, &[String]) -> bool) -> Vec<Pidt> {
+    fn processes(&self, of: impl Fn(&procfs::Stat) -> bool) -> Vec<Pidt> {
         let stats = procfs::pids().into_iter().filter_map(procfs::stat);
-        stats
-            .filter(procfs::Stat::lives)
-            .filter(|stat| of(self, &procfs::arguments(stat.id.pid)))
-            .map(|stat| stat.id)
-            .collect()
+        stats.filter(procfs::Stat::lives).filter(|stat| of(stat)).map(|stat| stat.id).collect()
     }
 
     /// The schedulers that run now.
     pub(crate) fn schedulers(&self) -> Vec<Pidt> {
-        self.programs(Self::is_scheduler)
+        self.processes(|stat| self.is_scheduler(&procfs::arguments(stat.id.pid)))
     }
 
     /// The supervisors that run now, with the one that waits for a lease.
     pub(crate) fn supervisors(&self) -> Vec<Pidt> {
-        self.programs(Self::is_supervisor)
+        self.processes(|stat| {
+            self.is_supervisor(&procfs::arguments(stat.id.pid)) && !self.waits_for_work(stat)
+        })
+    }
+
+    /// Processes that wait to be the work of a lease.
+    pub(crate) fn waiting(&self) -> Vec<Pidt> {
+        self.processes(|stat| self.waits_for_work(stat))
     }
 }
 
@@ -145,6 +159,8 @@ pub(crate) struct Report {
     /// What the devices were made to say, and their indices by UUID.
     pub(crate) truths: Vec<devices::TruthSeen>,
     pub(crate) indices: std::collections::HashMap<String, String>,
+    /// By token.
+    pub(crate) journals: BTreeMap<String, journal::Journal>,
     /// Processes of work that were seen.
     pub(crate) processes: usize,
     /// The meter's tables were compared.
@@ -280,6 +296,7 @@ impl Auditor {
             lives,
             truths: seen.truths.clone(),
             indices: seen.indices.clone(),
+            journals: seen.journals.clone(),
             processes: seen.work.len(),
             meter_asked,
         }

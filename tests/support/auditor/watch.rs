@@ -39,6 +39,8 @@ pub(crate) struct Work {
     /// Its arguments when it was first seen, for people.
     pub(crate) command: String,
     pub(crate) parent: i32,
+    /// When it was first known to be this work, at the latest.
+    pub(crate) known_ms: u64,
     /// The last moment at which it certainly lived.
     pub(crate) alive_ms: u64,
 }
@@ -121,6 +123,8 @@ struct HeldJournal {
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Stranger,
+    /// Below a supervisor, not the work yet.
+    Waits,
     Work,
     Supervisor,
     Scheduler,
@@ -302,7 +306,7 @@ impl Looker {
             let kind = self.kind(&stat, now);
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             match kind {
-                Kind::Stranger => {}
+                Kind::Stranger | Kind::Waits => {}
                 Kind::Work => {
                     if let Some(known) = seen.work.get_mut(&stat.id) {
                         known.alive_ms = now;
@@ -325,7 +329,9 @@ impl Looker {
 
     fn kind(&mut self, stat: &Stat, now: u64) -> Kind {
         let young = now < procfs::started_ms(stat.id) + YOUNG_MS;
-        if let (Some(kind), false) = (self.kinds.get(&stat.id), young) {
+        // Whoever looks like a supervisor may wait to be something else, for however long.
+        let settled = |kind: &&Kind| !young && !matches!(kind, Kind::Waits | Kind::Supervisor);
+        if let Some(kind) = self.kinds.get(&stat.id).filter(settled) {
             return *kind;
         }
         let kind = self.recognise(stat, now);
@@ -336,7 +342,7 @@ impl Looker {
     fn recognise(&self, stat: &Stat, now: u64) -> Kind {
         let arguments = procfs::arguments(stat.id.pid);
         if self.place.is_supervisor(&arguments) {
-            return Kind::Supervisor;
+            return if self.place.waits_for_work(stat) { Kind::Waits } else { Kind::Supervisor };
         }
         if self.place.is_scheduler(&arguments) {
             return Kind::Scheduler;
@@ -351,7 +357,8 @@ impl Looker {
             return Kind::Stranger;
         }
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.work.insert(stat.id, work);
+        let known_ms = seen.work.get(&stat.id).map_or(work.known_ms, |before| before.known_ms);
+        seen.work.insert(stat.id, Work { known_ms, ..work });
         Kind::Work
     }
 
@@ -373,6 +380,7 @@ impl Looker {
             uuids: uuids.filter(|uuid| !uuid.is_empty()).map(str::to_owned).collect(),
             command: arguments.join(" ").chars().take(80).collect(),
             parent: stat.parent,
+            known_ms: procfs::boottime_ms(),
             alive_ms: now,
         })
     }
@@ -394,6 +402,7 @@ impl Looker {
             uuids: Vec::new(),
             command: arguments.join(" ").chars().take(80).collect(),
             parent: stat.parent,
+            known_ms: procfs::boottime_ms(),
             alive_ms: now,
         })
     }

@@ -13,7 +13,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     scheduler(&facts.scheduler, facts, &mut all);
     all.push(store(&facts.store));
     place::folders(facts, &mut all);
-    place::work(&facts.work, &mut all);
+    place::work(&facts.work, matches!(facts.scheduler, Scheduler::Answers(_)), &mut all);
     all.push(place::boot(&facts.boot, &facts.account.user));
     machine::gpus(&facts.gpus, &mut all);
     machine::inotify(&facts.inotify, &mut all);
@@ -40,7 +40,7 @@ fn scheduler(scheduler: &Scheduler, facts: &Facts, all: &mut Vec<Finding>) {
     };
     match scheduler {
         Scheduler::None => {
-            all.push(ok("scheduler", "none runs: `overnight` or `overnight serve` starts one"))
+            all.push(ok("scheduler", "none runs: `overnight` or `overnight serve` starts one"));
         }
         Scheduler::Answers(answers) => running(answers, facts, all),
         Scheduler::Silent { holder } => all.push(fail(

@@ -182,18 +182,23 @@ fn room(disk: &Disk, parts: &str) -> Finding {
     }
 }
 
-/// What jobs get.
-pub(super) fn work(work: &Work, all: &mut Vec<Finding>) {
+/// What jobs get. `running`: a scheduler runs, so that what is not known by now will not be.
+pub(super) fn work(work: &Work, running: bool, all: &mut Vec<Finding>) {
     let path = work.variables.get("PATH").map_or("", String::as_str);
-    all.push(if work.known {
-        let others = work.variables.iter().filter(|(name, _)| *name != "PATH");
-        let others: Vec<String> = others.map(|(name, value)| format!(", {name}={value}")).collect();
-        ok("environment", format!("jobs get PATH={path}{}", others.concat()))
-    } else {
-        ok(
+    let others = work.variables.iter().filter(|(name, _)| *name != "PATH");
+    let others: Vec<String> = others.map(|(name, value)| format!(", {name}={value}")).collect();
+    let get = format!("jobs get PATH={path}{}", others.concat());
+    all.push(match (work.known, running) {
+        (true, _) => ok("environment", get),
+        (false, false) => ok(
             "environment",
             "what the login shell sets is captured at the first start; `submit` sends the caller's",
-        )
+        ),
+        (false, true) => warn(
+            "environment",
+            format!("the login shell does not tell what it sets: {get}"),
+            "set environment.path in config.toml; `submit` sends the caller's",
+        ),
     });
     for dir in &work.loose {
         all.push(warn(

@@ -222,6 +222,7 @@ fn what_jobs_lack_is_told() {
     let tools = said(|facts| facts.work.tools[0].1 = None);
     assert!(tools[0].found.contains("no bash") && tools[0].level == Level::Fail, "{tools:#?}");
     assert!(said(|facts| facts.work.tools[1].1 = None).is_empty(), "not everybody needs python");
+    one(Level::Warn, "environment", "does not tell", "environment.path", |facts| facts.work.known = false);
     one(Level::Warn, "environment", "others may put programs into /opt/x", "chmod go-w /opt/x", |facts| {
         facts.work.loose = vec!["/opt/x".into()];
     });
@@ -230,7 +231,7 @@ fn what_jobs_lack_is_told() {
 #[test]
 fn a_scheduler_that_does_not_come_back_is_told() {
     one(Level::Warn, "boot", "nothing starts", "overnight service install", |facts| {
-        facts.boot = Boot::default()
+        facts.boot = Boot::default();
     });
     one(Level::Warn, "boot", "ends it, jobs too", "enable-linger ana", |facts| facts.boot.lingers = false);
     assert!(said(|facts| facts.boot = Boot { cron: true, ..Boot::default() }).is_empty());
@@ -280,10 +281,10 @@ fn control_groups_that_enforce_nothing_are_called_advisory() {
         ours,
     };
     one(Level::Warn, "cgroup", "advisory", "service install", |facts| {
-        facts.cgroup = two(&["memory", "pids"], false)
+        facts.cgroup = two(&["memory", "pids"], false);
     });
     one(Level::Warn, "cgroup", "without memory and pids", "Delegate", |facts| {
-        facts.cgroup = two(&["cpu"], true)
+        facts.cgroup = two(&["cpu"], true);
     });
     one(Level::Warn, "cgroup", "version 1, with version 2", "systemd.unified", |facts| {
         facts.cgroup = Cgroup::One { controllers: vec!["cpu".to_owned()], unified: true };

@@ -32,6 +32,7 @@ impl Queue {
                 }
                 Ok(())
             }
+            Event::AttemptNoted { job, task, attempt, note } => self.note(*job, *task, *attempt, note),
             Event::RetryQueued { job, task, attempt, prepared } => self.change(*job, |row| {
                 let id = row.id;
                 let task = row.tasks.get_mut(task.0 as usize).ok_or(ApplyError::NoAttempt(id))?;
@@ -61,6 +62,20 @@ impl Queue {
             }
             _ => self.apply_wish(event),
         }
+    }
+
+    /// Remembers something about an attempt. No decision about the job gets old by that: its generation stays.
+    fn note(&mut self, job: JobId, task: TaskIx, attempt: AttemptNo, note: &str) -> Result<(), ApplyError> {
+        self.jobs
+            .get_mut(&job)
+            .ok_or(ApplyError::NoJob(job))?
+            .tasks
+            .get_mut(task.0 as usize)
+            .and_then(|task| task.attempts.iter_mut().find(|row| row.number == attempt))
+            .ok_or(ApplyError::NoAttempt(job))?
+            .notes
+            .push(note.to_owned());
+        Ok(())
     }
 
     /// What people and other jobs change about a job, whatever its attempts do.

@@ -1,18 +1,20 @@
 //! Devices, cores and memory: what is there, what is held, what is proven free.
 
+mod proof;
+
+pub use proof::Drained;
+pub(in crate::sched) use proof::PROOFS;
+use proof::PROOFS_APART;
+
 use super::Leases;
 use crate::model::{
-    Bytes, DeviceState, Gpu, GpuProcess, GpuReading, HostReading, Lease, LeaseId, Now, Quarantine, Span,
-    Token, Unreadable, Uuid, Verdict,
+    Accepted, Close, DeviceState, Fault, Gpu, GpuReading, HostReading, Lease, LeaseId, Now, Quarantine, Span,
+    Standing, Uuid, Verdict,
 };
 use std::collections::BTreeMap;
 
-/// A device is granted only on a complete reading younger than this.
-const READING_MAX_AGE: Span = Span(250);
 /// Not proven clean for this long after the end of its lease: quarantine.
 pub const DRAIN_MAX: Span = Span::secs(30);
-/// Memory in use on a device with no visible process above this means somebody is there whom we cannot see.
-const UNSEEN_BYTES: u64 = 2 * Bytes::GIB;
 /// What is said of a device that has not been read.
 const NOT_READ: &str = "not read yet";
 
@@ -25,19 +27,16 @@ pub struct Device {
     pub was: Option<Gpu>,
     /// What the pool thinks of it. Durable.
     pub state: DeviceState,
+    /// It is closed when it is given back. Durable.
+    pub close: Option<Close>,
+    /// It is not handed out until this is over. Durable.
+    pub fault: Option<Fault>,
+    /// What an operator has seen of its health and lives with. Durable.
+    pub accepted: Option<Accepted>,
     /// The last reading.
     pub reading: Option<GpuReading>,
-}
-
-/// Whether a draining device has been proven clean.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Drained {
-    /// No process of the lease, memory back at the baseline.
-    Clean,
-    /// It is not there any more, and why: nothing is left to prove.
-    Gone(String),
-    /// Not yet, and why.
-    NotYet(String),
+    /// How many readings in a row have shown it clean since it was reset, and when the last that counts was taken.
+    proofs: Option<(u32, Now)>,
 }
 
 /// The devices, cores and memory this scheduler may hand out.
@@ -66,7 +65,37 @@ impl Device {
     /// One that has been named and not read.
     fn unread() -> Self {
         let state = DeviceState::Unknown { detail: NOT_READ.to_owned() };
-        Self { gpu: None, was: None, state, reading: None }
+        Self {
+            gpu: None,
+            was: None,
+            state,
+            close: None,
+            fault: None,
+            accepted: None,
+            reading: None,
+            proofs: None,
+        }
+    }
+
+    /// What is remembered of it.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            state: self.state.clone(),
+            close: self.close.clone(),
+            fault: self.fault.clone(),
+            accepted: self.accepted,
+        }
+    }
+
+    /// How many readings in a row have shown it clean since it was reset.
+    pub fn proofs(&self) -> u32 {
+        self.proofs.map_or(0, |(count, _)| count)
+    }
+
+    /// When the next reading that counts as one of them is due, boottime milliseconds.
+    pub(in crate::sched) fn next_proof(&self) -> Option<u64> {
+        let (count, last) = self.proofs?;
+        (count < PROOFS).then_some(last.boottime_ms + PROOFS_APART.0)
     }
 }
 
@@ -162,12 +191,38 @@ impl Pool {
         self.utilisation.get(&lease).and_then(|(sum, count)| sum.checked_div(*count)).map(|mean| mean as u8)
     }
 
-    pub(super) fn restore(&mut self, uuid: &Uuid, state: DeviceState) {
-        self.set_state(uuid, state);
+    /// Whether a device that is held or draining may be granted again after that.
+    pub fn comes_back(&self, uuid: &Uuid) -> bool {
+        self.devices.get(uuid).is_some_and(|device| device.close.is_none() && device.fault.is_none())
+    }
+
+    pub(super) fn restore(&mut self, uuid: &Uuid, standing: Standing) {
+        let device = self.entry(uuid);
+        let Standing { state, close, fault, accepted } = standing;
+        (device.state, device.close, device.fault, device.accepted) = (state, close, fault, accepted);
     }
 
     pub(super) fn set_state(&mut self, uuid: &Uuid, state: DeviceState) {
-        self.entry(uuid).state = state;
+        let device = self.entry(uuid);
+        if matches!(state, DeviceState::Closed { .. }) {
+            // What was wanted has happened.
+            device.close = None;
+        }
+        device.state = state;
+    }
+
+    pub(super) fn set_close(&mut self, uuid: &Uuid, close: Option<Close>) {
+        self.entry(uuid).close = close;
+    }
+
+    /// Something is wrong with a device, or with `None` not any more; `accepted` is what an operator then lives with.
+    pub(super) fn set_fault(&mut self, uuid: &Uuid, fault: Option<Fault>, accepted: Option<Accepted>) {
+        let device = self.entry(uuid);
+        device.proofs = None;
+        if fault.is_none() {
+            device.accepted = accepted;
+        }
+        device.fault = fault;
     }
 
     /// Books what a lease holds; its devices are held, or draining if it has ended.
@@ -211,74 +266,6 @@ impl Pool {
         }
     }
 
-    /// Whether the last reading proves a lease's device clean.
-    pub fn drained(&self, uuid: &Uuid, lease: &Lease) -> Drained {
-        let not_yet = |why: &str| Drained::NotYet(why.to_owned());
-        let Some((ended, _)) = lease.ended else { return not_yet("the lease has not ended") };
-        let Some(device) = self.devices.get(uuid) else { return not_yet("the device is not listed") };
-        let Some(reading) = &device.reading else { return not_yet(NOT_READ) };
-        let baseline = match reading.at.since(&ended) {
-            Some(_) if reading.at.boottime_ms < ended.boottime_ms => {
-                return not_yet("not read since the run ended");
-            }
-            Some(_) => lease.held.devices.iter().find(|held| held.uuid == *uuid).map(|held| held.baseline),
-            // Nothing of an earlier boot is left but what the device itself kept: it is judged as any other.
-            None => None,
-        };
-        if let Some(Unreadable::Gone { detail }) = &reading.unreadable {
-            return Drained::Gone(detail.clone());
-        }
-        let ours = |token: Option<&Token>| token == Some(&lease.token);
-        let left = |processes: &Vec<GpuProcess>| processes.iter().any(|process| ours(process.token.as_ref()));
-        let lock = reading.lock.as_ref().and_then(|lock| lock.token.as_ref());
-        if lock.is_some_and(|token| !ours(Some(token)))
-            && reading.processes.as_ref().is_some_and(|processes| !left(processes))
-        {
-            // Another scheduler has it by now, and what is on it is that one's.
-            return Drained::Clean;
-        }
-        match clean(reading, Some(&lease.token), baseline) {
-            Ok(_) => Drained::Clean,
-            Err(why) => Drained::NotYet(why),
-        }
-    }
-
-    /// What the last reading makes of a device that nobody of ours holds.
-    pub fn judge(device: &Device, ours: impl Fn(&Token) -> bool) -> DeviceState {
-        let Some(reading) = &device.reading else {
-            return DeviceState::Unknown { detail: NOT_READ.to_owned() };
-        };
-        match &reading.unreadable {
-            Some(Unreadable::Gone { detail }) => return DeviceState::Gone { detail: detail.clone() },
-            Some(Unreadable::Failed { detail }) => return DeviceState::Unknown { detail: detail.clone() },
-            None => {}
-        }
-        if let Some(lock) = &reading.lock
-            && !lock.token.as_ref().is_some_and(&ours)
-        {
-            return DeviceState::Outside { who: format!("uid {} for {}", lock.uid, lock.job) };
-        }
-        match clean(reading, None, None) {
-            Ok(_) => DeviceState::Free,
-            Err(why) if reading.processes.is_none() || reading.memory_used.is_none() => {
-                DeviceState::Unknown { detail: why }
-            }
-            Err(who) => DeviceState::Outside { who },
-        }
-    }
-
-    /// How long a device may take to be proven clean.
-    pub fn drain_max(&self) -> Span {
-        self.drain_max.unwrap_or(DRAIN_MAX)
-    }
-
-    /// Whether a free device may be granted on its last reading: `Some(baseline)`, or `None` if a fresh one is needed.
-    pub fn provable(device: &Device, now: &Now) -> Option<Bytes> {
-        let reading = device.reading.as_ref()?;
-        let fresh = now.since(&reading.at).is_some_and(|age| age <= READING_MAX_AGE);
-        (fresh && device.state == DeviceState::Free).then(|| clean(reading, None, None).ok()).flatten()
-    }
-
     pub(in crate::sched) fn check(&self, leases: &Leases) -> Result<(), String> {
         let mut holders: BTreeMap<&Uuid, LeaseId> = BTreeMap::new();
         let (mut cores, mut memory) = (0, 0);
@@ -318,33 +305,4 @@ impl Pool {
         }
         Ok(())
     }
-}
-
-/// Whether a reading shows nobody on a device: `Ok(memory in use)`, the baseline of a grant.
-///
-/// `token`: the lease that drains, whose processes are named apart; `baseline`: what was in use before it. Graphics-only
-/// processes and the ignore list are part of the baseline. The words hold no figure that changes from reading to reading:
-/// a change of words is an event.
-fn clean(reading: &GpuReading, token: Option<&Token>, baseline: Option<Bytes>) -> Result<Bytes, String> {
-    if let Some(unreadable) = &reading.unreadable {
-        let (Unreadable::Gone { detail } | Unreadable::Failed { detail }) = unreadable;
-        return Err(detail.clone());
-    }
-    let Some(processes) = &reading.processes else {
-        return Err("the list of its processes cannot be read".to_owned());
-    };
-    let Some(used) = reading.memory_used else { return Err("its memory cannot be read".to_owned()) };
-    let counts =
-        |process: &&GpuProcess| !process.ignored && process.kind == crate::model::ProcessKind::Compute;
-    if let Some(process) = processes.iter().find(counts) {
-        let whose = if token.is_some() && process.token.as_ref() == token { "left over: " } else { "" };
-        return Err(format!("{whose}pid {} {}", process.pid, process.name));
-    }
-    let explained: u64 = processes.iter().filter_map(|process| process.memory).map(|memory| memory.0).sum();
-    let allowed =
-        baseline.map_or(UNSEEN_BYTES, |Bytes(before)| before.saturating_add(before / 8 + 128 * Bytes::MIB));
-    if used.0 > allowed.saturating_add(explained) {
-        return Err("memory in use by nobody who can be seen".to_owned());
-    }
-    Ok(used)
 }
