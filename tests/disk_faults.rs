@@ -79,7 +79,7 @@ impl Ballast {
 fn eat_inodes(disk: &Path) -> PathBuf {
     let eaten = disk.join("eaten");
     fs::create_dir(&eaten).unwrap();
-    let made = (0..).take_while(|n| File::create(eaten.join(n.to_string())).is_ok()).count();
+    let made = (0..100_000).take_while(|n| File::create(eaten.join(n.to_string())).is_ok()).count();
     assert!(made > 10, "the disk had hardly any inodes: {made}");
     eaten
 }

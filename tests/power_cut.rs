@@ -21,6 +21,7 @@ use overnight::model::{Event, JobId, Origin, Outcome};
 use overnight::store::{Identity, Store, StoreOptions};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -84,6 +85,18 @@ struct Handed {
     cancelled: bool,
 }
 
+/// Whether the scheduler takes it out of the inbox before the power is gone.
+fn is_taken(place: &Path, off: &AtomicBool) -> bool {
+    loop {
+        match fs::symlink_metadata(place) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
+            Err(_) => return false,
+            Ok(_) if off.load(Ordering::SeqCst) => return false,
+            Ok(_) => std::thread::park_timeout(Duration::from_millis(2)),
+        }
+    }
+}
+
 struct Rounds {
     sandbox: Sandbox,
     root: PathBuf,
@@ -134,7 +147,7 @@ impl Rounds {
             match way {
                 Way::Renamed | Way::Written | Way::Folder => {
                     handed.acknowledged =
-                        self.drop(way, &name, &text).is_ok_and(|place| self.is_taken(&place, off));
+                        self.drop(way, &name, &text).is_ok_and(|place| is_taken(&place, off));
                 }
                 Way::Submitted => handed.acknowledged = self.submit(&name, &text, &[]),
                 Way::Cancelled => {
@@ -173,18 +186,6 @@ impl Rounds {
         Ok(place)
     }
 
-    /// Whether the scheduler takes it out of the inbox before the power is gone.
-    fn is_taken(&self, place: &Path, off: &AtomicBool) -> bool {
-        loop {
-            match fs::symlink_metadata(place) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
-                Err(_) => return false,
-                Ok(_) if off.load(Ordering::SeqCst) => return false,
-                Ok(_) => std::thread::park_timeout(Duration::from_millis(2)),
-            }
-        }
-    }
-
     /// One round; the disks lose their power together.
     fn round(&mut self, round: u64, disks: &[&LoopDisk]) {
         let cut = if self.dice.below(3) == 0 { Cut::KeepsJournal } else { Cut::KeepsNothing };
@@ -199,13 +200,17 @@ impl Rounds {
                     std::thread::park_timeout(Duration::from_millis(2));
                 }
                 std::thread::park_timeout(after);
-                disks.iter().for_each(|disk| disk.cut(cut));
+                for disk in disks {
+                    disk.cut(cut);
+                }
                 off.store(true, Ordering::SeqCst);
             });
             self.hand_in(round, &off);
         });
         self.sandbox.kill_scheduler();
-        disks.iter().for_each(|disk| disk.restart());
+        for disk in disks {
+            disk.restart();
+        }
     }
 
     /// What was acknowledged is there, once, and in one place.
@@ -250,7 +255,7 @@ impl Rounds {
         for name in names.iter().filter(|name| known.contains(name.split('.').next().unwrap())) {
             let place = self.root.join("inbox").join(name);
             let text = fs::read_to_string(&place).unwrap_or_else(|error| error.to_string());
-            said.push_str(&format!("=== {name} {:?}\n{text}\n", place.metadata()));
+            let _ = writeln!(said, "=== {name} {:?}\n{text}", place.metadata());
         }
         said
     }

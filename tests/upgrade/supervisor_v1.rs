@@ -110,6 +110,7 @@ impl Part {
     }
 
     /// Its whole life.
+    #[expect(clippy::zombie_processes, reason = "one that is killed leaves its work behind")]
     fn play(&self) {
         let own = process::look(std::process::id() as i32).unwrap().id;
         let mut work = Command::new("sleep").arg("600").env("OVERNIGHT_TOKEN", &self.token).spawn().unwrap();
@@ -126,7 +127,9 @@ impl Part {
         let started = format!(r#"{{"started":{{"task":0,"attempt":1,"main":{},"at":{began}}}}}"#, id(main));
         let mut records = vec![intent, started];
         let mut journal = Journal::create(&self.run_dir.join("journal.new"));
-        records.iter().for_each(|record| journal.append(record));
+        for record in &records {
+            journal.append(record);
+        }
         let beat =
             format!(r#"{{"at":{},"peak_memory":4096,"suspended_ms":0}}"#, Moment::now().json(&self.boot));
         journal.beat(&beat);
@@ -138,7 +141,9 @@ impl Part {
                 &mut scheduler,
                 &format!(r#"{{"hello":{{"version":1,"lease":{},"token":"{}"}}}}"#, self.lease, self.token),
             );
-            records.iter().for_each(|record| say(&mut scheduler, &format!(r#"{{"record":{record}}}"#)));
+            for record in &records {
+                say(&mut scheduler, &format!(r#"{{"record":{record}}}"#));
+            }
             say(&mut scheduler, &format!(r#"{{"heartbeat":{beat}}}"#));
             for order in BufReader::new(scheduler.try_clone().unwrap()).lines() {
                 let Ok(order) = order else { break };
