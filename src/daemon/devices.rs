@@ -106,10 +106,10 @@ impl Devices {
     /// A reading for telemetry's sake. Where devices are missing, also which ones are there now: a driver that was
     /// loaded, or a device that is back, is found by itself.
     pub(super) fn telemetry(&mut self, world: &World) {
-        if let Source::Sampler(sampler) = &self.source {
-            if world.lacks_devices() {
-                sampler.relist();
-            }
+        if let Source::Sampler(sampler) = &self.source
+            && world.lacks_devices()
+        {
+            sampler.relist();
         }
         self.probe(world);
     }

@@ -104,7 +104,7 @@ impl Loader<'_> {
         let of_jobs = jobs.iter().flat_map(Job::attempts).filter_map(|(_, attempt)| attempt.state.lease());
         ids.extend(of_jobs.map(|lease| lease.0));
         let table = txn.open_table(LEASES).map_err(database(self.path, "read"))?;
-        rows(self.path, "lease", &table, ids, |bytes| decode::<Lease, LeaseRecord>(bytes))
+        rows(self.path, "lease", &table, ids, decode::<Lease, LeaseRecord>)
     }
 
     fn devices(&self, txn: &ReadTransaction) -> Result<Vec<(Uuid, DeviceState)>, StoreError> {

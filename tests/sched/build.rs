@@ -8,7 +8,9 @@ use overnight::model::{
     Work, WorkKind,
 };
 use overnight::protocol::{Command, Reply};
-use overnight::sched::{Decision, Effect, EngineReport, Input, Moment, Remembered, Submission, World, step};
+use overnight::sched::{
+    Decision, Effect, EngineReport, Input, Moment, Remembered, Submission, World, check_transition, step,
+};
 use std::collections::BTreeMap;
 
 /// The first moment of every test.
@@ -217,6 +219,8 @@ pub struct Rig {
     pub gpus: Vec<Gpu>,
     pub effects: Vec<Effect>,
     pub last: Decision,
+    /// The world that the events alone make.
+    shadow: World,
     next_reply: u64,
 }
 
@@ -236,6 +240,7 @@ impl Rig {
             gpus,
             effects: Vec::new(),
             last: Decision::default(),
+            shadow: World::default(),
             next_reply: 0,
         };
         rig.step(vec![Input::Host(host), Input::Devices(rig.gpus.clone())]);
@@ -244,13 +249,15 @@ impl Rig {
         rig
     }
 
-    /// One turn, made durable. Every invariant is checked by the step itself and once more here.
+    /// One turn, made durable. Every invariant is checked.
     pub fn step(&mut self, inputs: Vec<Input>) -> &Decision {
         let decision = step(&mut self.world, inputs, Moment { now: self.now, seed: 7 });
         assert_eq!(decision.bug, None, "the core met a bug");
         self.world.check().expect("an invariant is broken");
         if self.world.counters.seq < 2_000 {
             self.world.check_indexes().expect("an index is wrong");
+            check_transition(&mut self.shadow, &self.world, &decision, &self.now)
+                .expect("an invariant is broken");
         }
         self.disk.append(&mut self.world, &decision.events);
         self.effects.extend(decision.effects.iter().cloned());

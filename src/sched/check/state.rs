@@ -121,7 +121,7 @@ fn lives_by(world: &World, row: &Job, attempt: &Attempt) -> Found {
     }
     match state {
         AttemptState::Renting { lease } | AttemptState::Running { lease, .. } => {
-            if !record.is_some_and(|record| record.ended.is_none()) {
+            if record.is_none_or(|record| record.ended.is_some()) {
                 return Err(format!(
                     "I7: {}: it is {} and holds nothing",
                     whose(lease),

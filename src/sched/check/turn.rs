@@ -239,9 +239,10 @@ pub(super) fn progress(after: &World, decision: &Decision, now: &Now) -> Found {
     let drains = after.leases.draining().next().map(|_| now.boottime_ms + after.pool.drain_max().0);
     let checks = plan.probe.then_some(now.boottime_ms + READING_MAX_MS);
     let cancels = after.queue.cancelling().filter_map(|row| row.cancel.as_ref()).map(|cancel| {
-        let left = match now.boot == cancel.due.boot {
-            true => cancel.due.boottime_ms.saturating_sub(now.boottime_ms),
-            false => (cancel.due.wall_ms - now.wall_ms).max(0).unsigned_abs(),
+        let left = if now.boot == cancel.due.boot {
+            cancel.due.boottime_ms.saturating_sub(now.boottime_ms)
+        } else {
+            (cancel.due.wall_ms - now.wall_ms).max(0).unsigned_abs()
         };
         now.boottime_ms + left
     });

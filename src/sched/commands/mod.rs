@@ -51,12 +51,11 @@ pub(super) fn command(turn: &mut Turn<'_>, by: &Owner, command: Command, reply_t
             Ok(row) => {
                 let tried = |other: &&Job| other.retry_of == Some(job);
                 let other = turn.world.queue.live().find(tried).map(|other| other.id);
-                match other {
-                    Some(other) => Err(refused(format!("#{job} is tried again already, as #{other}"))),
-                    None => {
-                        retry(turn, &row, by, reply_to);
-                        return;
-                    }
+                if let Some(other) = other {
+                    Err(refused(format!("#{job} is tried again already, as #{other}")))
+                } else {
+                    retry(turn, &row, by, reply_to);
+                    return;
                 }
             }
             Err(reply) => Err(reply),

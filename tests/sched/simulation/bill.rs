@@ -12,6 +12,8 @@ pub(super) struct Hold {
     pub(super) job: JobId,
     pub(super) token: Token,
     pub(super) devices: Vec<Uuid>,
+    /// Memory that was in use on each before.
+    pub(super) baselines: Vec<u64>,
     pub(super) cores: u32,
     pub(super) memory: u64,
     pub(super) open: Now,
@@ -34,6 +36,7 @@ impl Hold {
             job: *job,
             token: token.clone(),
             devices: held.devices.iter().map(|device| device.uuid.clone()).collect(),
+            baselines: held.devices.iter().map(|device| device.baseline.0).collect(),
             cores: held.cores,
             memory: held.memory.0,
             open: at,

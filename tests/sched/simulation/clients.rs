@@ -53,7 +53,7 @@ enum Kind {
 
 impl People {
     /// The commands among a turn's inputs.
-    pub(super) fn asked(&self, inputs: &[Input], world: &World) -> Vec<Asked> {
+    pub(super) fn asked(inputs: &[Input], world: &World) -> Vec<Asked> {
         let commands = inputs.iter().filter_map(|input| match input {
             Input::Command { command, reply_to, .. } => Some((command, *reply_to)),
             _ => None,
@@ -161,7 +161,8 @@ impl Life {
             self.ask(["ana", "bob", "cli"][client], command.clone());
             if self.dice.percent(15) {
                 // Another one has the same picture.
-                self.people.pictures[(client + 1) % 3] = self.people.pictures[client].clone();
+                let picture = self.people.pictures[client].clone();
+                self.people.pictures[(client + 1) % 3] = picture;
                 let command = if self.dice.percent(50) { command } else { self.command(job, generation) };
                 self.ask("bob", command);
             }

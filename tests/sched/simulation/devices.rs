@@ -89,7 +89,9 @@ impl Life {
         if self.faults.strikes(&mut self.dice, Fault::GpuDirty) {
             let devices = self.machine.work.get(&lease).map(|work| work.launch.devices.clone());
             for device in devices.into_iter().flatten() {
-                self.befall(device.uuid, Ill::Dirty);
+                // Also less than what would be taken for an outsider's.
+                let gib = [1, 5][self.dice.below(2) as usize];
+                self.befall(device.uuid, Ill::Dirty { gib });
             }
         }
     }
@@ -105,7 +107,7 @@ fn look(machine: &Machine, uuid: &Uuid) -> GpuReading {
     });
     reading.lock = holder.map(|work| lock(work.launch.token.clone()));
     match machine.is_ill(uuid) {
-        Some(Ill::Dirty) => reading.memory_used = Some(Bytes::gib(5)),
+        Some(Ill::Dirty { gib }) => reading.memory_used = Some(Bytes::gib(gib)),
         Some(Ill::Gone) => reading.unreadable = Some(Unreadable::Gone { detail: "Xid 79".to_owned() }),
         Some(Ill::Hangs) => {
             reading.unreadable = Some(Unreadable::Failed { detail: "timeout".to_owned() });

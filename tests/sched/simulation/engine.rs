@@ -12,6 +12,7 @@ const PATIENCE: u64 = 10_000;
 
 impl Life {
     /// A report on its way.
+    #[expect(clippy::needless_pass_by_value, reason = "a report is made to be sent")]
     fn report(&mut self, report: EngineReport) {
         if self.faults.strikes(&mut self.dice, Fault::ReportLost) {
             return;
@@ -194,6 +195,9 @@ impl Life {
             work.tree = Tree::Gone;
             work.gone = Some(at);
         }
+        if by == EndedBy::AfterKill {
+            work.given_up.push(at);
+        }
         let suspended_ms = work.journal.started.map_or(0, |_| suspended_ms);
         work.journal.ended = Some(Ended { at, end, by, suspended_ms });
         let report = ended(work);
@@ -325,7 +329,10 @@ impl Life {
                     work.gone = Some(now);
                     (Some(now), true)
                 }
-                Tree::Stuck => (Some(now), false),
+                Tree::Stuck => {
+                    work.given_up.push(now);
+                    (Some(now), false)
+                }
                 Tree::None | Tree::Gone => ((witnessed && same_boot).then_some(now), true),
             };
             let heartbeat = heartbeat.filter(|_| readable);

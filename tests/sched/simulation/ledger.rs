@@ -3,7 +3,9 @@
 
 use super::bill::{self, Hold};
 use super::machine::{HEARTBEAT, HOST, Machine, Tree};
-use overnight::model::{Bytes, EndedBy, Event, EventRecord, JobId, LeaseId, Now, TaskIx, Uuid, Verdict};
+use overnight::model::{
+    Bytes, EndedBy, Event, EventRecord, GpuReading, JobId, LeaseId, Now, TaskIx, Uuid, Verdict,
+};
 use overnight::sched::{Input, Launch, World};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +31,8 @@ pub(super) struct Ledger {
     drops: BTreeSet<u64>,
     launched: BTreeSet<LeaseId>,
     never: BTreeSet<LeaseId>,
-    /// The newest reading of each device that the scheduler was given: when, and whether it was clean.
-    read: BTreeMap<Uuid, (Now, bool)>,
+    /// The newest reading of each device that the scheduler was given.
+    read: BTreeMap<Uuid, GpuReading>,
     /// Milliseconds of leases that ended in another moment than their processes, by the machine's own account.
     pub(super) estimated: u64,
     compared: u64,
@@ -54,12 +56,9 @@ impl Ledger {
         for input in inputs {
             let Input::Readings(readings) = input else { continue };
             for reading in readings {
-                let clean = reading.unreadable.is_none()
-                    && reading.processes.as_ref().is_some_and(Vec::is_empty)
-                    && reading.memory_used.is_some_and(|used| used < Bytes::gib(2));
-                let last = self.read.entry(reading.uuid.clone()).or_insert((reading.at, clean));
-                if last.0.boot != reading.at.boot || last.0.boottime_ms <= reading.at.boottime_ms {
-                    *last = (reading.at, clean);
+                let last = self.read.entry(reading.uuid.clone()).or_insert_with(|| reading.clone());
+                if last.at.boot != reading.at.boot || last.at.boottime_ms <= reading.at.boottime_ms {
+                    last.clone_from(reading);
                 }
             }
         }
@@ -165,8 +164,9 @@ impl Ledger {
                 self.goes(*job, attempt.0, "granted");
                 self.may_start(*job);
                 for device in &held.devices {
-                    let read = self.read.get(&device.uuid).filter(|(_, clean)| *clean);
-                    let age = read.and_then(|(read, _)| at.since(read));
+                    let read =
+                        self.read.get(&device.uuid).filter(|reading| is_clean(reading, 2 * Bytes::GIB));
+                    let age = read.and_then(|reading| at.since(&reading.at));
                     assert!(age.is_some_and(|age| age.0 <= 250), "{} was granted unproven", device.uuid);
                     let was = self.devices.insert(device.uuid.clone(), "held");
                     assert_eq!(was, Some("free"), "{} was granted while it was not free", device.uuid);
@@ -201,6 +201,21 @@ impl Ledger {
                 let clean = *verdict == Verdict::Clean;
                 let lives = machine.work.get(lease).is_some_and(super::machine::Work::lives);
                 assert!(!(clean && lives), "lease {lease} is clean and its processes live");
+                for (uuid, baseline) in hold.devices.iter().zip(&hold.baselines).filter(|_| clean) {
+                    let reading = self.read.get(uuid).expect("a device is read before it is clean");
+                    let theirs =
+                        reading.lock.as_ref().is_some_and(|lock| lock.token.as_ref() != Some(&hold.token));
+                    let after = hold.close.and_then(|close| reading.at.since(&close)).is_none_or(|_| {
+                        hold.close.is_some_and(|close| close.boottime_ms <= reading.at.boottime_ms)
+                    });
+                    let same_boot = reading.at.boot == hold.open.boot;
+                    let most =
+                        if same_boot { baseline + baseline / 4 + Bytes::GIB / 2 } else { 2 * Bytes::GIB };
+                    assert!(
+                        after && (theirs || is_clean(reading, most)),
+                        "{uuid} is not clean after lease {lease}"
+                    );
+                }
                 for uuid in hold.devices.clone() {
                     self.devices.insert(uuid, if clean { "free" } else { "quarantined" });
                 }
@@ -232,10 +247,11 @@ impl Ledger {
                 assert!(gone.is_some_and(|gone| gone <= close.boottime_ms), "lease {lease}");
             }
             EndedBy::Proven => {
-                assert_eq!(Some(close.boottime_ms), gone, "lease {lease} ended when its work did")
+                assert_eq!(Some(close.boottime_ms), gone, "lease {lease} ended when its work did");
             }
             EndedBy::AfterKill => {
-                assert!(gone.is_none_or(|gone| gone <= close.boottime_ms) || work.lives() || gone.is_some());
+                let then = work.given_up.iter().any(|at| at.boottime_ms == close.boottime_ms);
+                assert!(then, "lease {lease} ended when a kill was given up");
             }
             EndedBy::Estimated => {
                 let truly = gone.unwrap_or(u64::MAX);
@@ -317,4 +333,11 @@ impl Ledger {
         bill::overlap(&self.holds);
         bill::compare(&self.holds, world, &machine.now());
     }
+}
+
+/// Whether a reading shows nobody, and less than so much memory in use.
+fn is_clean(reading: &GpuReading, most: u64) -> bool {
+    reading.unreadable.is_none()
+        && reading.processes.as_ref().is_some_and(Vec::is_empty)
+        && reading.memory_used.is_some_and(|used| used.0 < most)
 }

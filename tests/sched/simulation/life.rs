@@ -203,7 +203,7 @@ impl Life {
         }
         self.ledger.hears(&inputs);
         self.trace(|| format!("told {inputs:?}"));
-        let asked = self.people.asked(&inputs, &self.world);
+        let asked = People::asked(&inputs, &self.world);
         self.faults.struck(Fault::OldPicture, asked.iter().filter(|asked| asked.old).count() as u64);
         let moment = Moment { now: self.machine.now(), seed: 3 };
         let decision = step(&mut self.world, inputs, moment);
@@ -258,6 +258,7 @@ impl Life {
         self.ledger.compare(&self.world, &decision.events, &now);
     }
 
+    #[expect(clippy::print_stdout, reason = "it is what a replay is for")]
     pub(super) fn trace(&self, words: impl FnOnce() -> String) {
         if self.traced {
             let now = self.machine.now();

@@ -18,7 +18,7 @@ pub(super) const HEARTBEAT: u64 = 5_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ill {
     /// Memory in use by nobody who can be seen.
-    Dirty,
+    Dirty { gib: u64 },
     /// Fallen off the bus.
     Gone,
     /// The driver does not answer.
@@ -71,6 +71,8 @@ pub(super) struct Work {
     pub(super) tree: Tree,
     /// When the last process was gone, or was given up.
     pub(super) gone: Option<Now>,
+    /// When somebody gave up waiting for the answer to a kill.
+    pub(super) given_up: Vec<Now>,
     /// What it was told to end as.
     pub(super) told: Option<RunEnd>,
     /// What it will end as if it is left alone.
@@ -210,6 +212,7 @@ impl Machine {
             dismissed: false,
             tree: Tree::None,
             gone: None,
+            given_up: Vec::new(),
             told: None,
             fate,
             journal,
