@@ -189,8 +189,8 @@ pub(crate) struct Evidence {
     pub(crate) leases: BTreeMap<u64, LeaseRow>,
     pub(crate) devices: BTreeMap<String, Value>,
     pub(crate) drops: BTreeMap<u64, Ident>,
-    /// Bytes of each stored source.
-    pub(crate) submissions: BTreeMap<u64, usize>,
+    /// Whether the text of each submission is stored.
+    pub(crate) submissions: BTreeMap<u64, bool>,
 }
 
 impl Evidence {
@@ -240,8 +240,10 @@ impl Evidence {
         for row in txn.open_table(SUBMISSIONS)?.iter()? {
             let (id, bytes) = row?;
             let stored: Option<Value> = decode("submission", &id.value(), bytes.value(), findings);
-            let source = stored.and_then(|row| row["source"].as_str().map(str::len)).unwrap_or_default();
-            evidence.submissions.insert(id.value(), source);
+            let Some(row) = stored else { continue };
+            // What is tried again by hand has its first job's text.
+            let retry = word(&row["origin"]) == "retry";
+            evidence.submissions.insert(id.value(), retry || row["source"] != "");
         }
         for row in txn.open_table(DEVICES)?.iter()? {
             let (uuid, bytes) = row?;
