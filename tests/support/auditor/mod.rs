@@ -121,26 +121,26 @@ impl Place {
         output.status.success().then(|| serde_json::from_slice(&output.stdout).ok()).flatten()
     }
 
-    fn processes(&self, of: impl Fn(&procfs::Stat) -> bool) -> Vec<Pidt> {
+    fn processes(of: impl Fn(&procfs::Stat) -> bool) -> Vec<Pidt> {
         let stats = procfs::pids().into_iter().filter_map(procfs::stat);
         stats.filter(procfs::Stat::lives).filter(|stat| of(stat)).map(|stat| stat.id).collect()
     }
 
     /// The schedulers that run now.
     pub(crate) fn schedulers(&self) -> Vec<Pidt> {
-        self.processes(|stat| self.is_scheduler(&procfs::arguments(stat.id.pid)))
+        Self::processes(|stat| self.is_scheduler(&procfs::arguments(stat.id.pid)))
     }
 
     /// The supervisors that run now, with the one that waits for a lease.
     pub(crate) fn supervisors(&self) -> Vec<Pidt> {
-        self.processes(|stat| {
+        Self::processes(|stat| {
             self.is_supervisor(&procfs::arguments(stat.id.pid)) && !self.waits_for_work(stat)
         })
     }
 
     /// Processes that wait to be the work of a lease.
     pub(crate) fn waiting(&self) -> Vec<Pidt> {
-        self.processes(|stat| self.waits_for_work(stat))
+        Self::processes(|stat| self.waits_for_work(stat))
     }
 }
 
