@@ -34,6 +34,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use support::sandbox::{Sandbox, eventually};
 
@@ -201,6 +202,8 @@ fn is_refused(change: impl FnOnce(&Fixture), code: i32, words: &[&str]) {
     let fixture = Fixture::copy(milestones().last().unwrap());
     change(&fixture);
     let state = fixture.root.join(".state");
+    // As a scheduler makes it: another mode is put right, and said.
+    std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o700)).unwrap();
     let before = files(&fixture.root);
     let sandbox = Sandbox::on(&fixture.root, "simulated:4");
     for verb in [&["serve", "--gpus", "simulated:4"][..], &["serve", "--detached"]] {

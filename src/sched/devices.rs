@@ -73,8 +73,8 @@ fn quarantined(turn: &mut Turn<'_>, uuid: &Uuid, quarantine: &Quarantine) {
     let lease = quarantine.lease.and_then(|lease| turn.world.lease(lease));
     let drained = lease.map_or(Drained::Clean, |lease| {
         if lease.is_unproven(&turn.now) {
-            // What did not answer its kill may still use it.
-            Drained::NotYet(turn.world.leases.culprit(lease.id))
+            // What did not answer its kill may still use it: it is what the quarantine is for.
+            Drained::NotYet(quarantine.why.clone())
         } else {
             turn.world.pool.drained(uuid, lease)
         }

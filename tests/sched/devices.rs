@@ -585,6 +585,13 @@ fn a_device_that_an_operator_takes_out_of_quarantine_proves_nothing_until_it_is_
         rig.command(and);
         rig.pass(Span::secs(1));
         rig.read();
+        if close {
+            // The quarantine is under the wish to close, and is still there.
+            assert_eq!(rig.state(id), Cursor::Queued);
+            rig.command(Command::Clear { gpu: GpuSelect::Index(0) });
+            rig.pass(Span::secs(1));
+            rig.read();
+        }
         assert_eq!(rig.state(id), Cursor::Renting);
     }
 }

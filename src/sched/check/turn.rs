@@ -1,8 +1,8 @@
 //! What can be said of one turn: of the world before it, the world after it, and what was decided between the two.
 
 use crate::model::{
-    Bytes, Cursor, DeviceState, Event, EventRecord, GpuReading, Held, Job, JobId, Lease, Now, ProcessKind,
-    Uuid,
+    Bytes, Cursor, DeviceState, Event, EventRecord, GpuProcess, GpuReading, Held, Job, JobId, Lease, Now,
+    ProcessKind, Uuid,
 };
 use crate::sched::step::Decision;
 use crate::sched::world::{Device, World};
@@ -121,11 +121,14 @@ fn granted(after: &World, job: JobId, held: &Held, now: &Now) -> Found {
     Ok(())
 }
 
-/// The memory in use on a device whose complete reading shows no work; graphics and the ignore list apart.
+/// The memory that nobody accounts for on a device whose complete reading shows no work; graphics and the ignore list
+/// apart.
 fn nobody_on(reading: &GpuReading) -> Option<Bytes> {
     let processes = reading.processes.as_ref()?;
-    let work = processes.iter().any(|one| one.kind == ProcessKind::Compute && !one.ignored);
-    reading.memory_used.filter(|_| reading.unreadable.is_none() && !work)
+    let is_work = |one: &GpuProcess| one.token.is_some() || one.kind == ProcessKind::Compute && !one.ignored;
+    let explained: u64 = processes.iter().filter_map(|one| one.memory).map(|memory| memory.0).sum();
+    let used = reading.memory_used.filter(|_| reading.unreadable.is_none() && !processes.iter().any(is_work));
+    used.map(|used| Bytes(used.0.saturating_sub(explained)))
 }
 
 /// What a return needs, and what follows from it.

@@ -5,7 +5,7 @@ use super::faults::Fault;
 use super::life::Life;
 use crate::build::{Ask, BEGIN, job, owner, submission};
 use overnight::model::{
-    Amount, DropIdent, Event, Generation, JobId, JobSpec, Origin, Owner, Priority, RetryOn, Span,
+    Amount, DropIdent, Event, Generation, JobId, JobSpec, LeaseId, Origin, Owner, Priority, RetryOn, Span,
 };
 use overnight::protocol::{Command, Place, Reply};
 use overnight::sched::{Decision, EngineReport, Input, StopKind, Submission, World};
@@ -325,6 +325,7 @@ impl Life {
                 let gpu = overnight::protocol::GpuSelect::Uuid(uuid.clone());
                 match device.state {
                     DeviceState::Closed { .. } => Some(Command::Open { gpus: gpu }),
+                    _ if device.close.is_some() => Some(Command::Open { gpus: gpu }),
                     DeviceState::Quarantined(_) => Some(Command::Clear { gpu }),
                     _ => None,
                 }
@@ -332,6 +333,34 @@ impl Life {
             .collect();
         for command in commands {
             self.ask("root", command);
+        }
+    }
+
+    /// What had outlived its kill is seen to be gone, and an operator lifts what only a reset or a person ends.
+    pub(super) fn clear_faults(&mut self) {
+        let now = self.machine.now();
+        let gone: Vec<LeaseId> = self
+            .world
+            .unproven(&now)
+            .filter(|lease| !lease.held.devices.is_empty())
+            .filter(|lease| {
+                lease.held.devices.iter().all(|held| self.machine.on(&held.uuid).next().is_none())
+            })
+            .map(|lease| lease.id)
+            .collect();
+        self.pending.extend(gone.into_iter().map(|lease| Input::Engine(EngineReport::Gone { lease })));
+        let faulty: Vec<_> = self
+            .world
+            .pool
+            .devices()
+            .filter(|(_, device)| {
+                device.fault.is_some()
+                    && device.reading.as_ref().is_some_and(|read| read.unreadable.is_none())
+            })
+            .map(|(uuid, _)| uuid.clone())
+            .collect();
+        for uuid in faulty {
+            self.ask("root", Command::Clear { gpu: overnight::protocol::GpuSelect::Uuid(uuid) });
         }
     }
 }

@@ -133,6 +133,8 @@ impl Life {
         if self.faults.on {
             self.people_act();
             self.weather();
+        } else {
+            self.clear_faults();
         }
         let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
         let due = [next, self.wake, self.telemetry].into_iter().flatten().min();
@@ -335,7 +337,10 @@ impl Life {
                 lease.is_unproven(&self.machine.now())
                     && lease.held.devices.iter().any(|device| device.uuid == uuid)
             });
-            let fine = self.machine.on(&uuid).next().is_none() && self.machine.is_ill(&uuid).is_none();
+            // What only a reset or a person ends is waited for by the person.
+            let faulty = self.world.pool.get(&uuid).is_some_and(|device| device.fault.is_some());
+            let fine =
+                self.machine.on(&uuid).next().is_none() && self.machine.is_ill(&uuid).is_none() && !faulty;
             let out = !matches!(state, Some("free" | "held" | "closed"));
             if somebody && fine && out && !unproven {
                 let since = *self.idle.entry(uuid.clone()).or_insert(t);
