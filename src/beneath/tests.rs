@@ -13,9 +13,19 @@ type Way = fn(BorrowedFd<'_>, &Path, Links) -> Result<OwnedFd, Errno>;
 fn ways() -> Vec<(&'static str, Way)> {
     let mut ways: Vec<(&'static str, Way)> = vec![("walk", walk::walk)];
     if has_openat2() {
-        ways.push(("kernel", by_kernel));
+        ways.push(("kernel", kernel));
     }
     ways
+}
+
+/// As often as it takes: whatever is renamed anywhere on the machine meanwhile makes the kernel ask for another try.
+fn kernel(root: BorrowedFd<'_>, names: &Path, links: Links) -> Result<OwnedFd, Errno> {
+    loop {
+        match by_kernel(root, names, links) {
+            Err(Errno::AGAIN) => {}
+            result => return result,
+        }
+    }
 }
 
 fn open(path: &Path) -> Dir {

@@ -17,6 +17,7 @@ use overnight::supervisor::record;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -281,10 +282,17 @@ pub(crate) fn job(run: Run) -> JobSpec {
     }
 }
 
+/// No two are the same, also of tests that run beside each other.
+fn token() -> Token {
+    static LAUNCHES: AtomicU32 = AtomicU32::new(0);
+    let number = LAUNCHES.fetch_add(1, Ordering::Relaxed);
+    Token(format!("{:08x}{number:08x}{:016x}", std::process::id(), overnight::clock::wall_ms()))
+}
+
 pub(crate) fn launch(spec: JobSpec) -> Launch {
     Launch {
         lease: LeaseId(1),
-        token: Token(format!("{:032x}", overnight::clock::wall_ms() ^ (i64::from(std::process::id()) << 44))),
+        token: token(),
         job: JobId(1),
         folder: "1-test".to_owned(),
         task: TaskIx(0),
