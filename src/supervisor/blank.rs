@@ -50,14 +50,13 @@ impl Blank {
             _ => {}
         }
         DirBuilder::new().mode(0o700).create(&dir).map_err(directory)?;
-        // The socket's name is short in its own directory, however long the path is.
-        std::env::set_current_dir(&dir)
-            .and_then(|()| control.listen())
-            .and_then(|()| std::env::set_current_dir("/"))
-            .map_err(|source| BlankError::Socket { path: dir.clone(), source })?;
-        make_scratch(&dir);
-        let journal = record::Blank::make(&dir.join(NAME))?;
-        Ok(Self { dir, journal })
+        match fill(&dir, control) {
+            Ok(journal) => Ok(Self { dir, journal }),
+            Err(error) => {
+                let _ = std::fs::remove_dir_all(&dir);
+                Err(error)
+            }
+        }
     }
 
     /// It is not needed.
@@ -69,7 +68,12 @@ impl Blank {
     /// `None` if the name is taken: the lease has, or had, a supervisor.
     pub(super) fn begin(self, run_dir: &Path, first: &Record) -> Result<Option<Journal>, BlankError> {
         let Self { dir, journal } = self;
-        let mut journal = journal.begin(first)?;
+        let begun = journal.begin(first);
+        if begun.is_err() {
+            // A full disk is not to get fuller with every launch that it refuses.
+            let _ = std::fs::remove_dir_all(&dir);
+        }
+        let mut journal = begun?;
         // The socket is there before the journal is: whoever finds the journal finds the supervisor.
         if rename(&dir, run_dir).is_ok() {
             journal.is_at(run_dir);
@@ -79,6 +83,17 @@ impl Blank {
         let _ = std::fs::remove_dir_all(&dir);
         Ok(named?.then_some(journal))
     }
+}
+
+/// Listens in a directory and makes what a lease needs there.
+fn fill(dir: &Path, control: &mut Control) -> Result<record::Blank, BlankError> {
+    // The socket's name is short in its own directory, however long the path is.
+    std::env::set_current_dir(dir)
+        .and_then(|()| control.listen())
+        .and_then(|()| std::env::set_current_dir("/"))
+        .map_err(|source| BlankError::Socket { path: dir.to_owned(), source })?;
+    make_scratch(dir);
+    Ok(record::Blank::make(&dir.join(NAME))?)
 }
 
 /// Into a run directory that exists, or on a file system that renames no directories.
