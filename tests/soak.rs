@@ -338,9 +338,12 @@ impl Soak {
                     self.sandbox.run(&["cancel", &id]);
                 }
             }
-            let left = fs::read_dir(self.sandbox.inbox()).unwrap().flatten();
-            let dropped =
-                left.filter(|entry| entry.file_name().to_string_lossy().starts_with("job-")).count();
+            // Not there: removed by the last fault, and the scheduler has yet to make it again.
+            let Ok(left) = fs::read_dir(self.sandbox.inbox()) else { continue };
+            let dropped = left
+                .flatten()
+                .filter(|entry| entry.file_name().to_string_lossy().starts_with("job-"))
+                .count();
             if open.is_empty() && dropped == 0 {
                 return;
             }
