@@ -1,9 +1,9 @@
 //! When the screen must be looked at again although nothing arrives: computed here and nowhere else.
 
-use super::pending;
-use super::ui::Ui;
 use crate::model::{Cursor, Now};
 use crate::protocol::{Connection, Snapshot};
+use crate::tui::ui::Ui;
+use crate::tui::update::pending;
 
 /// Milliseconds until something on the screen changes by itself; `None` if nothing does.
 ///

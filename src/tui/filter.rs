@@ -1,7 +1,7 @@
 //! The filter of the tables: words and `field:value`, all of which must match. Pure.
 
-use super::text::state;
 use crate::protocol::JobRow;
+use crate::tui::look::text::state;
 
 /// A filter as typed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

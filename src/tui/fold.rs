@@ -41,7 +41,10 @@ pub fn fold(snap: &mut Snapshot, update: Update) -> Result<(), Incomplete> {
 }
 
 /// A job that ended between two snapshots and what it came to, the newest one only.
-pub(super) fn newly_done<'a>(was_open: &[JobId], new: &'a Snapshot) -> Option<(&'a JobRow, &'a Outcome)> {
+pub(in crate::tui) fn newly_done<'a>(
+    was_open: &[JobId],
+    new: &'a Snapshot,
+) -> Option<(&'a JobRow, &'a Outcome)> {
     let done = |row: &&Arc<JobRow>| row.state == JobState::Done && was_open.contains(&row.id);
     let mut ended = new.history.iter().filter(done).filter_map(|row| Some((&**row, row.outcome.as_ref()?)));
     let first = ended.next()?;

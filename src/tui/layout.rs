@@ -12,8 +12,8 @@
 //!  keys                  message, keys               message, keys
 //! ```
 
-use super::ui::{Screen, Tab, Ui};
 use crate::protocol::{Connection, Snapshot};
+use crate::tui::ui::{Screen, Tab, Ui};
 use ratatui::layout::Rect;
 
 /// A part of the screen that can have the focus.
@@ -37,7 +37,7 @@ pub enum Pane {
 
 /// The breakpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::tui) enum Kind {
     /// Too small for anything but one line.
     Line,
     /// The queue only.
@@ -54,7 +54,7 @@ pub(super) enum Kind {
 
 /// Where everything is. A rectangle without height is not shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(in crate::tui) struct Layout {
     /// Which breakpoint.
     pub kind: Kind,
     /// The first line.
@@ -80,7 +80,7 @@ const WIDEST: u16 = 240;
 
 impl Layout {
     /// The rectangle of a pane without its box.
-    pub(super) fn inner(&self, pane: Pane) -> Option<Rect> {
+    pub(in crate::tui) fn inner(&self, pane: Pane) -> Option<Rect> {
         let (_, rect, framed) = self.panes.iter().find(|(p, _, _)| *p == pane)?;
         let rect = *rect;
         Some(if *framed && rect.width >= 2 && rect.height >= 2 {
@@ -91,18 +91,20 @@ impl Layout {
     }
 
     /// Rows a pane has for its list, its head taken off.
-    pub(super) fn rows(&self, pane: Pane) -> usize {
+    pub(in crate::tui) fn rows(&self, pane: Pane) -> usize {
         let inner = self.inner(pane).map_or(0, |rect| rect.height);
         usize::from(match pane {
             Pane::Queue | Pane::History | Pane::Meter => inner.saturating_sub(1),
-            Pane::Gpus if self.panes.len() == 1 => inner.saturating_sub(1 + super::gpus::DETAIL_ROWS),
-            Pane::Inbox if self.panes.len() == 1 => super::inbox::list_rows(inner),
+            Pane::Gpus if self.panes.len() == 1 => {
+                inner.saturating_sub(1 + crate::tui::panels::gpus::DETAIL_ROWS)
+            }
+            Pane::Inbox if self.panes.len() == 1 => crate::tui::panels::inbox::list_rows(inner),
             Pane::Gpus | Pane::Inbox | Pane::Job | Pane::Log => inner,
         })
     }
 
     /// The panes in the order of Tab.
-    pub(super) fn order(&self) -> Vec<Pane> {
+    pub(in crate::tui) fn order(&self) -> Vec<Pane> {
         self.panes.iter().map(|(pane, _, _)| *pane).collect()
     }
 }
@@ -119,7 +121,7 @@ const fn kind(width: u16, height: u16) -> Kind {
 }
 
 /// The pane that a screen is, or that what is opened is.
-pub(super) fn main_pane(ui: &Ui) -> Pane {
+pub(in crate::tui) fn main_pane(ui: &Ui) -> Pane {
     match (&ui.opened, ui.screen) {
         (Some(opened), _) if opened.tab == Tab::Log => Pane::Log,
         (Some(_), _) => Pane::Job,
@@ -150,7 +152,7 @@ impl Cutter {
 }
 
 /// Where everything is at this size.
-pub(super) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
+pub(in crate::tui) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
     let kind = kind(area.width, area.height);
     let area = Rect { width: area.width.min(WIDEST), ..area };
     let none = Rect { height: 0, ..area };
@@ -190,7 +192,7 @@ pub(super) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
             layout.header = rest.top(1);
             layout.meter = rest.top(1);
             if queue {
-                layout.gpus = rest.top(super::gpus::grid_rows(snap.gpus.len()));
+                layout.gpus = rest.top(crate::tui::panels::gpus::grid_rows(snap.gpus.len()));
             }
             layout.tabs = rest.top(1);
             layout.keys = rest.bottom(1);

@@ -1,12 +1,13 @@
 //! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
 
-use super::feed::{Asked, FeedEvent, UiCommand};
-use super::fold::{fold, newly_done};
-use super::rows;
-use super::ui::{Level, Ui};
-use super::{log, pending};
 use crate::model::{JobId, Now, Span};
 use crate::protocol::{Connection, Reply, Snapshot};
+use crate::tui::fold::{fold, newly_done};
+use crate::tui::panels::log;
+use crate::tui::rows;
+use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
+use crate::tui::ui::{Level, Ui};
+use crate::tui::update::pending;
 
 /// Takes in what arrived. Keys and hang-ups are the shell's and are not for here.
 pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> Vec<UiCommand> {
@@ -130,17 +131,17 @@ pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
 }
 
 /// What the screen shows and the dashboard does not have: the log's file of the job beside, the opened job whole.
-pub(super) fn wants(
+pub(in crate::tui) fn wants(
     ui: &mut Ui,
     snap: &Snapshot,
-    before: Option<&super::LogWant>,
-) -> (Option<super::LogWant>, Option<UiCommand>) {
+    before: Option<&crate::tui::LogWant>,
+) -> (Option<crate::tui::LogWant>, Option<UiCommand>) {
     let row = rows::companion(ui).and_then(|job| rows::find(snap, job));
     if let Some(row) = row
         && ui.log.path != row.log
     {
         let wrap = ui.log.wrap;
-        ui.log = super::LogView { path: row.log.clone(), wrap, ..super::LogView::default() };
+        ui.log = crate::tui::LogView { path: row.log.clone(), wrap, ..crate::tui::LogView::default() };
     }
     let want = log::wanted(ui, snap, before);
     let detail = ui.opened.as_ref().and_then(|opened| {

@@ -1,10 +1,10 @@
 //! Which rows the lists show, in which order, and which of them is under the cursor. Pure.
 
-use super::layout::{Pane, main_pane, plan};
-use super::pending;
-use super::ui::{Screen, Ui};
 use crate::model::JobId;
 use crate::protocol::{InboxState, JobRow, Snapshot};
+use crate::tui::layout::{Pane, main_pane, plan};
+use crate::tui::ui::{Screen, Ui};
+use crate::tui::update::pending;
 use ratatui::layout::Rect;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ impl Ui {
 }
 
 /// A job, wherever it is.
-pub(super) fn find(snap: &Snapshot, job: JobId) -> Option<&JobRow> {
+pub(in crate::tui) fn find(snap: &Snapshot, job: JobId) -> Option<&JobRow> {
     snap.jobs.iter().chain(&snap.history).find(|row| row.id == job).map(|row| &**row)
 }
 
 /// The rows of the queue, pending moves applied.
-pub(super) fn queue(ui: &Ui, snap: &Snapshot) -> Vec<Arc<JobRow>> {
+pub(in crate::tui) fn queue(ui: &Ui, snap: &Snapshot) -> Vec<Arc<JobRow>> {
     let mut jobs: Vec<Arc<JobRow>> = snap.jobs.clone();
     pending::reorder(ui, &mut jobs);
     jobs.retain(|row| passes(ui, snap, row));
@@ -30,7 +30,7 @@ pub(super) fn queue(ui: &Ui, snap: &Snapshot) -> Vec<Arc<JobRow>> {
 }
 
 /// The rows of the history.
-pub(super) fn history<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
+pub(in crate::tui) fn history<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
     snap.history.iter().map(|row| &**row).filter(|row| passes(ui, snap, row)).collect()
 }
 
@@ -39,12 +39,12 @@ fn passes(ui: &Ui, snap: &Snapshot, row: &JobRow) -> bool {
 }
 
 /// How many files of the inbox are refused.
-pub(super) fn refused(snap: &Snapshot) -> usize {
+pub(in crate::tui) fn refused(snap: &Snapshot) -> usize {
     snap.inbox.iter().filter(|row| matches!(row.state, InboxState::Refused { .. })).count()
 }
 
 /// The job that keys are about.
-pub(super) fn selected(ui: &Ui, snap: &Snapshot) -> Option<JobId> {
+pub(in crate::tui) fn selected(ui: &Ui, snap: &Snapshot) -> Option<JobId> {
     if let Some(opened) = &ui.opened {
         return Some(opened.job);
     }
@@ -67,12 +67,12 @@ pub(super) fn selected(ui: &Ui, snap: &Snapshot) -> Option<JobId> {
 }
 
 /// The job that the life line, the job pane and the log pane show: the queue's, whatever has the focus.
-pub(super) fn companion(ui: &Ui) -> Option<JobId> {
+pub(in crate::tui) fn companion(ui: &Ui) -> Option<JobId> {
     ui.opened.as_ref().map_or(ui.queue_job, |opened| Some(opened.job))
 }
 
 /// The number of rows of a list, and the one under the cursor.
-pub(super) fn cursor(ui: &Ui, snap: &Snapshot, pane: Pane) -> (usize, Option<usize>) {
+pub(in crate::tui) fn cursor(ui: &Ui, snap: &Snapshot, pane: Pane) -> (usize, Option<usize>) {
     match pane {
         Pane::Queue => {
             let rows = queue(ui, snap);
@@ -95,7 +95,7 @@ pub(super) fn cursor(ui: &Ui, snap: &Snapshot, pane: Pane) -> (usize, Option<usi
 }
 
 /// Puts the cursor of a list on a row.
-pub(super) fn select(ui: &mut Ui, snap: &Snapshot, pane: Pane, row: usize) {
+pub(in crate::tui) fn select(ui: &mut Ui, snap: &Snapshot, pane: Pane, row: usize) {
     match pane {
         Pane::Queue => ui.queue_job = queue(ui, snap).get(row).map(|row| row.id),
         Pane::History => ui.history_job = history(ui, snap).get(row).map(|row| row.id),
@@ -128,7 +128,7 @@ pub fn settle(ui: &mut Ui, snap: &Snapshot) {
 }
 
 /// The first row shown so that `at` is among the `height` rows shown.
-pub(super) fn scrolled(top: usize, at: usize, height: usize, count: usize) -> usize {
+pub(in crate::tui) fn scrolled(top: usize, at: usize, height: usize, count: usize) -> usize {
     let height = height.max(1);
     let top = top.min(count.saturating_sub(height));
     if at < top {

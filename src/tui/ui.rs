@@ -2,13 +2,13 @@
 //!
 //! Everything that is shown but not in the snapshot is here; `update` is the only writer.
 
-use super::canvas::Glyphs;
-use super::filter::Filter;
-use super::layout::Pane;
-use super::logfeed::LogWindow;
-use super::pending::{Pending, Undoable};
 use crate::model::{Generation, JobId, Now, Span, Uuid};
 use crate::protocol::{Connection, JobDetail, Snapshot};
+use crate::tui::filter::Filter;
+use crate::tui::layout::Pane;
+use crate::tui::look::canvas::Glyphs;
+use crate::tui::shell::logfeed::LogWindow;
+use crate::tui::update::pending::{Pending, Undoable};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -296,4 +296,4 @@ impl Ui {
 }
 
 /// No message goes sooner.
-pub(super) const MESSAGE_MS: u64 = 8_000;
+pub(in crate::tui) const MESSAGE_MS: u64 = 8_000;

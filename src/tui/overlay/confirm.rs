@@ -1,15 +1,18 @@
 //! The questions before a cancel and before a quarantine is lifted. The focus is on the button that does nothing.
 
-use super::canvas::Canvas;
-use super::text::{cut_middle, hours, state, width as text_width};
-use super::theme::Role;
-use super::ui::Button;
-use super::{View, acts, queue, rows};
 use crate::model::{Cursor, DeviceState, JobId, Uuid};
+use crate::tui::View;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{cut_middle, hours, state, width as text_width};
+use crate::tui::look::theme::Role;
+use crate::tui::panels::queue;
+use crate::tui::rows;
+use crate::tui::ui::Button;
+use crate::tui::update::acts;
 use ratatui::layout::Rect;
 
 /// Over the screen.
-pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, job: JobId, button: Button) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, job: JobId, button: Button) {
     let Some(row) = rows::find(v.snap, job) else { return };
     let width = area.width.min(58);
     let height = area.height.min(8);
@@ -75,7 +78,7 @@ fn buttons(c: &mut Canvas<'_>, inner: Rect, answers: &[(Button, &str, Role)], fo
 }
 
 /// Over the screen: whether a quarantine is to be lifted.
-pub(super) fn paint_clear(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, gpu: &Uuid, button: Button) {
+pub(in crate::tui) fn paint_clear(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, gpu: &Uuid, button: Button) {
     let Some(row) = v.snap.gpus.iter().find(|row| row.uuid == *gpu) else { return };
     let width = area.width.min(58);
     let height = area.height.min(8);

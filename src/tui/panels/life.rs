@@ -1,16 +1,19 @@
 //! The five steps of a job: submit, rent, run, output, release. A line, and the lines of the job pane.
 
-use super::canvas::Canvas;
-use super::text::{between, clock, duration, hours, moment};
-use super::theme::Role;
-use super::{View, log, queue, rows};
 use crate::model::{Cursor, Failure, Limit, Outcome};
 use crate::protocol::JobRow;
+use crate::tui::View;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{between, clock, duration, hours, moment};
+use crate::tui::look::theme::Role;
+use crate::tui::panels::log;
+use crate::tui::panels::queue;
+use crate::tui::rows;
 use ratatui::layout::Rect;
 
 /// Where a step stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(in crate::tui) enum Mark {
     Done,
     Now,
     Failed,
@@ -31,10 +34,10 @@ impl Mark {
 }
 
 /// The steps' names.
-pub(super) const STEPS: [&str; 5] = ["submit", "rent", "run", "output", "release"];
+pub(in crate::tui) const STEPS: [&str; 5] = ["submit", "rent", "run", "output", "release"];
 
 /// Where each step of a job stands, and when it began.
-pub(super) fn steps(row: &JobRow) -> [(Mark, Option<i64>); 5] {
+pub(in crate::tui) fn steps(row: &JobRow) -> [(Mark, Option<i64>); 5] {
     let times = [Some(row.submitted_at), row.rented_at, row.started_at, row.ended_at, row.done_at];
     let now = match row.state {
         Cursor::Queued => 0,
@@ -103,7 +106,7 @@ fn beside(v: &View<'_>, row: &JobRow, step: usize, at: Option<i64>) -> String {
 }
 
 /// Title, life and the last log line: the bottom of the one-column layout.
-pub(super) fn bottom(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+pub(in crate::tui) fn bottom(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if area.height < 3 {
         return;
     }
@@ -119,7 +122,7 @@ pub(super) fn bottom(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
 }
 
 /// The steps in one line.
-pub(super) fn line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
+pub(in crate::tui) fn line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
     let mut x = area.x;
     for (step, (mark, at)) in steps(row).into_iter().enumerate() {
         let (sign, role) = mark.shown();
@@ -141,7 +144,7 @@ pub(super) fn line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
 }
 
 /// The lines of the job pane and of the Summary tab.
-pub(super) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow, skip: usize) {
+pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow, skip: usize) {
     let mut lines: Vec<(String, Role)> = Vec::new();
     for (step, (mark, at)) in steps(row).into_iter().enumerate() {
         let (sign, role) = mark.shown();

@@ -1,19 +1,21 @@
 //! The devices: a grid, a list beside the queue, and a screen of their own. What could not be read is `n/a`, never 0.
 
-use super::canvas::Canvas;
-use super::text::{cut_middle, gib, left, right, width};
-use super::theme::Role;
-use super::ui::{Button, Level, Overlay, Ui};
-use super::{UiCommand, View, rows};
 use crate::model::{Cursor, DeviceState, Now, ProcessKind, Uuid};
 use crate::protocol::{Command, Connection, GpuRow, GpuSelect, JobRow, Snapshot};
+use crate::tui::UiCommand;
+use crate::tui::View;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{cut_middle, gib, left, right, width};
+use crate::tui::look::theme::Role;
+use crate::tui::rows;
+use crate::tui::ui::{Button, Level, Overlay, Ui};
 use ratatui::layout::Rect;
 
 /// Rows below the list on the devices' own screen.
-pub(super) const DETAIL_ROWS: u16 = 5;
+pub(in crate::tui) const DETAIL_ROWS: u16 = 5;
 
 /// Rows of the grid: two devices a row, up to eight; more fold into cells.
-pub(super) const fn grid_rows(gpus: usize) -> u16 {
+pub(in crate::tui) const fn grid_rows(gpus: usize) -> u16 {
     match gpus {
         0 => 1,
         1..=8 => gpus.div_ceil(2) as u16,
@@ -115,7 +117,7 @@ fn cell(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect) {
 }
 
 /// The grid of the one-column layout.
-pub(super) fn grid(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+pub(in crate::tui) fn grid(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if area.height == 0 || !v.ui.known {
         return;
     }
@@ -165,7 +167,7 @@ fn short(v: &View<'_>, gpu: &GpuRow) -> (String, Role) {
 }
 
 /// All devices in one line: `GPU 0:93 1:91 2:-`.
-pub(super) fn one_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+pub(in crate::tui) fn one_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if area.height == 0 || !v.ui.known {
         return;
     }
@@ -185,12 +187,12 @@ fn none(v: &View<'_>) -> String {
 }
 
 /// The list beside the queue.
-pub(super) fn list(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
+pub(in crate::tui) fn list(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
     if v.snap.gpus.is_empty() {
         c.text(area, 0, &none(v), Role::Dim);
         return;
     }
-    let top = v.top(super::Pane::Gpus, usize::from(area.height), v.snap.gpus.len());
+    let top = v.top(crate::tui::layout::Pane::Gpus, usize::from(area.height), v.snap.gpus.len());
     for (row, gpu) in v.snap.gpus.iter().skip(top).take(area.height.into()).enumerate() {
         let row = row as u16;
         line(c, v, gpu, area, row);
@@ -233,7 +235,7 @@ fn temperature(c: &Canvas<'_>, gpu: &GpuRow) -> (String, Role) {
 }
 
 /// The devices' own screen.
-pub(super) fn screen(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+pub(in crate::tui) fn screen(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if v.snap.gpus.is_empty() {
         c.text(area, 0, &none(v), Role::Text);
         return;
@@ -291,7 +293,7 @@ fn selected<'a>(ui: &Ui, snap: &'a Snapshot) -> Option<&'a GpuRow> {
 }
 
 /// Why the quarantine of the device under the cursor cannot be lifted; `None` if it can.
-pub(super) fn refusal(ui: &Ui, snap: &Snapshot) -> Option<String> {
+pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot) -> Option<String> {
     match &ui.connection {
         Connection::Live => {}
         Connection::Stale { .. } => {
@@ -309,7 +311,7 @@ pub(super) fn refusal(ui: &Ui, snap: &Snapshot) -> Option<String> {
 }
 
 /// Asks whether the quarantine of the device under the cursor is to be lifted.
-pub(super) fn ask(ui: &mut Ui, snap: &Snapshot) {
+pub(in crate::tui) fn ask(ui: &mut Ui, snap: &Snapshot) {
     if let Some(reason) = refusal(ui, ui.shown(snap)) {
         ui.say(Level::Warning, reason, None);
         return;
@@ -323,7 +325,7 @@ pub(super) fn ask(ui: &mut Ui, snap: &Snapshot) {
 }
 
 /// Lifts a quarantine, if it is still the one that was asked about.
-pub(super) fn clear(ui: &mut Ui, snap: &Snapshot, gpu: &Uuid, since: &Now) -> Vec<UiCommand> {
+pub(in crate::tui) fn clear(ui: &mut Ui, snap: &Snapshot, gpu: &Uuid, since: &Now) -> Vec<UiCommand> {
     let Some(row) = snap.gpus.iter().find(|row| row.uuid == *gpu) else {
         ui.say(Level::Warning, "that GPU is no longer there: nothing was cleared", None);
         return Vec::new();

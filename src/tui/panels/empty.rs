@@ -1,9 +1,9 @@
 //! What is said where there is nothing to show: why, and the way out.
 
-use super::View;
-use super::canvas::Canvas;
-use super::theme::Role;
 use crate::protocol::Connection;
+use crate::tui::View;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::theme::Role;
 use ratatui::layout::Rect;
 
 /// The smallest job file, shown to a newcomer and checked by a test.
@@ -11,7 +11,7 @@ pub const SMALLEST: [&str; 4] =
     ["work:    {run: nvidia-smi}", "data:    []", "request: {gpus: 1, for: 5m}", "output:  []"];
 
 /// The queue without rows.
-pub(super) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+pub(in crate::tui) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if !v.ui.known {
         unknown(c, area, v);
         return;
@@ -58,7 +58,7 @@ fn hidden(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, hidden: usize) {
 }
 
 /// The history without rows.
-pub(super) fn history(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+pub(in crate::tui) fn history(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if !v.ui.known {
         unknown(c, area, v);
     } else if v.snap.history.is_empty() {
@@ -69,7 +69,7 @@ pub(super) fn history(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
 }
 
 /// The inbox without files.
-pub(super) fn inbox(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+pub(in crate::tui) fn inbox(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if v.ui.known {
         let text = format!("Inbox empty: watching {}", v.snap.scheduler.inbox.display());
         c.text(area, 0, &text, Role::Dim);

@@ -1,12 +1,13 @@
 //! The first lines: how many jobs are where, today's results, the meter, the screens, and how we stand with the scheduler.
 
-use super::canvas::{Canvas, Piece};
-use super::layout::Kind;
-use super::text::{cut, duration, hours, state};
-use super::theme::Role;
-use super::ui::{Screen, Ui};
-use super::{View, rows};
 use crate::protocol::Connection;
+use crate::tui::View;
+use crate::tui::layout::Kind;
+use crate::tui::look::canvas::{Canvas, Piece};
+use crate::tui::look::text::{cut, duration, hours, state};
+use crate::tui::look::theme::Role;
+use crate::tui::rows;
+use crate::tui::ui::{Screen, Ui};
 use ratatui::layout::Rect;
 
 /// The states that are counted, in the order of a job's life.
@@ -21,11 +22,11 @@ const COUNTED: [(&str, Role); 7] = [
 ];
 
 /// How many jobs are in a state.
-pub(super) fn count(v: &View<'_>, word: &str) -> usize {
+pub(in crate::tui) fn count(v: &View<'_>, word: &str) -> usize {
     v.snap.jobs.iter().filter(|row| state(row).0 == word).count()
 }
 
-pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind) {
     if area.height == 0 {
         return;
     }
@@ -98,7 +99,7 @@ fn connection(ui: &Ui, kind: Kind) -> (String, Role) {
 }
 
 /// The names of the screens, the present one in brackets, the inbox with the number of refused files.
-pub(super) fn screens(v: &View<'_>, wide: bool) -> Vec<(String, Role)> {
+pub(in crate::tui) fn screens(v: &View<'_>, wide: bool) -> Vec<(String, Role)> {
     let bad = rows::refused(v.snap);
     let mut out = Vec::new();
     for (at, screen) in Screen::ALL.iter().enumerate() {
@@ -120,19 +121,19 @@ pub(super) fn screens(v: &View<'_>, wide: bool) -> Vec<(String, Role)> {
 }
 
 /// GPU-milliseconds of today up to this moment.
-pub(super) fn today_gpu_ms(v: &View<'_>) -> u64 {
+pub(in crate::tui) fn today_gpu_ms(v: &View<'_>) -> u64 {
     v.snap.meter.today_gpu_ms + since_snapshot(v, |_| true)
 }
 
 /// What open leases have added since the snapshot was taken.
-pub(super) fn since_snapshot(v: &View<'_>, of: impl Fn(&crate::protocol::JobRow) -> bool) -> u64 {
+pub(in crate::tui) fn since_snapshot(v: &View<'_>, of: impl Fn(&crate::protocol::JobRow) -> bool) -> u64 {
     let open = v.snap.jobs.iter().filter(|row| of(row)).flat_map(|row| &row.open);
     open.map(|lease| lease.held_ms(&v.now).saturating_sub(lease.held_ms(&v.snap.at)) * u64::from(lease.gpus))
         .sum()
 }
 
 /// The second line of the one-column layout.
-pub(super) fn meter_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+pub(in crate::tui) fn meter_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if area.height == 0 || !v.ui.known {
         return;
     }

@@ -1,10 +1,10 @@
 //! The keys of this screen, from the one table of keys.
 
-use super::View;
-use super::canvas::Canvas;
-use super::keymap::{Mode, bindings};
-use super::text::left;
-use super::theme::Role;
+use crate::tui::View;
+use crate::tui::keys::{Mode, bindings};
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::left;
+use crate::tui::look::theme::Role;
 use ratatui::layout::Rect;
 
 /// A line for each key that does something here.
@@ -13,13 +13,13 @@ fn lines(mode: Mode) -> Vec<(&'static str, &'static str)> {
 }
 
 /// How many lines there are.
-pub(super) fn count(mode: Mode) -> usize {
+pub(in crate::tui) fn count(mode: Mode) -> usize {
     lines(mode).len()
 }
 
 /// Over the screen; two columns where there is room.
-pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, scroll: usize) {
-    let mode = super::update::mode_below(v.ui);
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, scroll: usize) {
+    let mode = crate::tui::update::mode_below(v.ui);
     let lines = lines(mode);
     let wide = area.width >= 110;
     let per_column = if wide { lines.len().div_ceil(2) } else { lines.len() };
@@ -28,7 +28,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, scroll: usize)
     let popup =
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     c.clear(popup);
-    let title = format!("Keys: {}", super::update::mode_name(mode));
+    let title = format!("Keys: {}", crate::tui::update::mode_name(mode));
     let foot = if per_column + 2 > usize::from(height) { "j k scroll   Esc closes" } else { "Esc closes" };
     let inner = c.frame(popup, &[(&title, Role::Title)], &[(foot, Role::Dim)], true);
     let scroll = scroll.min(per_column.saturating_sub(usize::from(inner.height)));

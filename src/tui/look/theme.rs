@@ -3,7 +3,7 @@
 //! Roles are named once, in [`Role`]; panels ask for a role and never for a colour. Parsing is pure; only [`load`]
 //! reads a file, and only the shell calls it.
 
-use super::colour::{Depth, parse_c16, parse_modifier, parse_rgb};
+use crate::tui::look::colour::{Depth, parse_c16, parse_modifier, parse_rgb};
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -174,10 +174,10 @@ pub enum ThemeError {
 
 /// The themes that are part of the binary.
 pub const BUNDLED: [(&str, &str); 4] = [
-    ("auto", include_str!("../../themes/auto.toml")),
-    ("mono", include_str!("../../themes/mono.toml")),
-    ("okabe-dark", include_str!("../../themes/okabe-dark.toml")),
-    ("harbor-light", include_str!("../../themes/harbor-light.toml")),
+    ("auto", include_str!("../../../themes/auto.toml")),
+    ("mono", include_str!("../../../themes/mono.toml")),
+    ("okabe-dark", include_str!("../../../themes/okabe-dark.toml")),
+    ("harbor-light", include_str!("../../../themes/harbor-light.toml")),
 ];
 
 /// A theme by name: the user's directory first, then the bundled ones.
@@ -417,8 +417,8 @@ impl<'a> Resolver<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::colour::{contrast, xterm};
     use super::*;
+    use crate::tui::look::colour::{contrast, xterm};
 
     const DEPTHS: [Depth; 4] = [Depth::Mono, Depth::C16, Depth::C256, Depth::True];
 

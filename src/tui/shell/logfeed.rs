@@ -3,10 +3,10 @@
 //! inotify says when to look again; every two seconds it looks anyway, for file systems that do not tell. The view gets
 //! tidied lines with the byte each begins at, so that a place in the log stays the same place while the file grows.
 
-use super::feed::FeedEvent;
-use super::logtext::tidy;
 use crate::beneath;
 use crate::clock;
+use crate::tui::panels::logtext::tidy;
+use crate::tui::shell::feed::FeedEvent;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ pub enum LogState {
 }
 
 /// Bytes read before the wanted place, and twice as many after it.
-pub(super) const REACH: u64 = 64 * 1024;
+pub(in crate::tui) const REACH: u64 = 64 * 1024;
 /// Longer lines are cut for the screen.
 const LINE_BYTES: usize = 8 * 1024;
 /// How often to look where inotify does not tell.
@@ -135,7 +135,7 @@ fn bounded(raw: &[u8]) -> &[u8] {
 
 /// What wakes the reader.
 #[derive(Debug)]
-pub(super) enum LogMessage {
+pub(in crate::tui) enum LogMessage {
     /// Show this, or nothing.
     Want(Option<LogWant>),
     /// The file may have changed.
@@ -143,17 +143,17 @@ pub(super) enum LogMessage {
 }
 
 /// The reader's thread: runs until the screen is gone.
-pub(super) struct LogReader {
-    pub(super) wants: Receiver<LogMessage>,
+pub(in crate::tui) struct LogReader {
+    pub(in crate::tui) wants: Receiver<LogMessage>,
     /// For the watcher, which is another thread.
-    pub(super) wake: Sender<LogMessage>,
-    pub(super) events: Sender<FeedEvent>,
+    pub(in crate::tui) wake: Sender<LogMessage>,
+    pub(in crate::tui) events: Sender<FeedEvent>,
     /// No two readings of a growing file within this.
-    pub(super) pause: Duration,
+    pub(in crate::tui) pause: Duration,
 }
 
 impl LogReader {
-    pub(super) fn run(self) {
+    pub(in crate::tui) fn run(self) {
         let mut want: Option<LogWant> = None;
         let mut watch: Option<notify::RecommendedWatcher> = None;
         let mut last: Option<LogWindow> = None;

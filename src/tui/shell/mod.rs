@@ -1,21 +1,28 @@
 //! The loop of the dashboard: what arrives is taken in, then at most one frame is drawn. The only place that reads the clock.
 
-use super::deadline::next_deadline;
-use super::feed::{Connector, FeedEvent, Link, UiCommand};
-use super::keymap::{Action, action};
-use super::logfeed::{LogMessage, LogReader, LogWant};
-use super::options::Options;
-use super::screen::Screenful;
-use super::terminal::{self, Guard, Tty};
-use super::theme::{self, Theme};
-use super::ui::{Level, Ui};
-use super::{news, update};
+pub(in crate::tui) mod feed;
+pub(in crate::tui) mod logfeed;
+pub(in crate::tui) mod options;
+pub(in crate::tui) mod screen;
+mod terminal;
+
 use crate::clock;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
+use crate::tui::deadline::next_deadline;
+use crate::tui::keys::{Action, action};
+use crate::tui::look::theme::{self, Theme};
+use crate::tui::news;
+use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
+use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
+use crate::tui::shell::options::Options;
+use crate::tui::shell::screen::Screenful;
+use crate::tui::ui::{Level, Ui};
+use crate::tui::update;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
+use terminal::{Guard, Tty};
 use thiserror::Error;
 
 /// How the dashboard ended.
@@ -280,7 +287,7 @@ impl Shell {
         if size != self.ui.size {
             self.ui.size = size;
             self.screen.resize(size);
-            super::settle(&mut self.ui, &self.snap);
+            crate::tui::settle(&mut self.ui, &self.snap);
             self.pressed = true;
         }
     }
@@ -366,7 +373,7 @@ impl Shell {
             let _ended = self.wants.send(LogMessage::Want(want));
         }
         if let Some(command @ UiCommand::Detail(job)) = detail {
-            let revision = super::rows::find(&self.snap, job).map(|row| row.revision);
+            let revision = crate::tui::rows::find(&self.snap, job).map(|row| row.revision);
             if self.detail_asked != Some((job, revision)) && self.ui.connected() {
                 self.detail_asked = Some((job, revision));
                 let _ended = self.commands.send(command);

@@ -1,22 +1,25 @@
 //! One job on the whole screen: Summary, Log, Spec, Files, Events.
 
-use super::canvas::{Canvas, Piece};
-use super::text::{clock, duration, hours, moment, state};
-use super::theme::Role;
-use super::ui::{Opened, Tab};
-use super::{View, life, log, rows};
 use crate::model::{Bytes, Verdict, clean_line};
 use crate::protocol::{AttemptRow, JobDetail, JobRow};
+use crate::tui::View;
+use crate::tui::look::canvas::{Canvas, Piece};
+use crate::tui::look::text::{clock, duration, hours, moment, state};
+use crate::tui::look::theme::Role;
+use crate::tui::panels::life;
+use crate::tui::panels::log;
+use crate::tui::rows;
+use crate::tui::ui::{Opened, Tab};
 use ratatui::layout::Rect;
 
 /// `#144 eval-nightly  bo  RUN`.
-pub(super) fn title(row: &JobRow) -> (String, &'static str, Role) {
+pub(in crate::tui) fn title(row: &JobRow) -> (String, &'static str, Role) {
     let (word, role) = state(row);
     (format!("#{} {}  {}  ", row.id, row.name, row.user), word, role)
 }
 
 /// The tabs, the present one in brackets.
-pub(super) fn tabs(opened: &Opened) -> Vec<Piece<'static>> {
+pub(in crate::tui) fn tabs(opened: &Opened) -> Vec<Piece<'static>> {
     let mut out = Vec::new();
     for tab in Tab::ALL {
         if tab == opened.tab {
@@ -29,7 +32,7 @@ pub(super) fn tabs(opened: &Opened) -> Vec<Piece<'static>> {
 }
 
 /// The tab that is open.
-pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, opened: &Opened) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, opened: &Opened) {
     let detail = v.ui.detail.as_ref().filter(|detail| detail.row.id == opened.job);
     let row = rows::find(v.snap, opened.job).or(detail.map(|detail| &detail.row));
     let Some(row) = row else {
@@ -52,7 +55,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, opened: &Opene
 }
 
 /// The lines of a tab, for scrolling.
-pub(super) fn count(v: &View<'_>, opened: &Opened) -> usize {
+pub(in crate::tui) fn count(v: &View<'_>, opened: &Opened) -> usize {
     match (opened.tab, v.ui.detail.as_ref().filter(|detail| detail.row.id == opened.job)) {
         (Tab::Summary, _) => 20,
         (_, None) => 0,

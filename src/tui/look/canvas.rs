@@ -2,9 +2,9 @@
 //!
 //! It knows roles and glyphs, nothing of jobs. Text is cleaned here, once, whatever its source.
 
-use super::text::{cut, width};
-use super::theme::{Role, Theme};
 use crate::model::{clean_line, is_unsafe};
+use crate::tui::look::text::{cut, width};
+use crate::tui::look::theme::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -21,28 +21,28 @@ pub enum Glyphs {
 }
 
 /// A piece of text and its role.
-pub(super) type Piece<'a> = (&'a str, Role);
+pub(in crate::tui) type Piece<'a> = (&'a str, Role);
 
 /// The screen, or the part of it that is in use.
-pub(super) struct Canvas<'a> {
+pub(in crate::tui) struct Canvas<'a> {
     buf: &'a mut Buffer,
-    pub(super) theme: &'a Theme,
-    pub(super) glyphs: Glyphs,
+    pub(in crate::tui) theme: &'a Theme,
+    pub(in crate::tui) glyphs: Glyphs,
     /// Where the terminal's cursor goes, and whether it shows.
-    pub(super) cursor: Option<(u16, u16, bool)>,
+    pub(in crate::tui) cursor: Option<(u16, u16, bool)>,
 }
 
 impl<'a> Canvas<'a> {
-    pub(super) const fn new(buf: &'a mut Buffer, theme: &'a Theme, glyphs: Glyphs) -> Self {
+    pub(in crate::tui) const fn new(buf: &'a mut Buffer, theme: &'a Theme, glyphs: Glyphs) -> Self {
         Self { buf, theme, glyphs, cursor: None }
     }
 
-    pub(super) const fn area(&self) -> Rect {
+    pub(in crate::tui) const fn area(&self) -> Rect {
         *self.buf.area()
     }
 
     /// Writes at most `columns` columns; returns the column after the last one written.
-    pub(super) fn put(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
+    pub(in crate::tui) fn put(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
         let area = self.area();
         if columns == 0 || !area.contains((x, y).into()) {
             return x;
@@ -57,12 +57,12 @@ impl<'a> Canvas<'a> {
     }
 
     /// Writes one line of a role into a row of `area`.
-    pub(super) fn text(&mut self, area: Rect, row: u16, text: &str, role: Role) {
+    pub(in crate::tui) fn text(&mut self, area: Rect, row: u16, text: &str, role: Role) {
         self.pieces(area, row, &[(text, role)]);
     }
 
     /// Writes pieces one after another into a row of `area`; returns the column after the last one.
-    pub(super) fn pieces(&mut self, area: Rect, row: u16, pieces: &[Piece<'_>]) -> u16 {
+    pub(in crate::tui) fn pieces(&mut self, area: Rect, row: u16, pieces: &[Piece<'_>]) -> u16 {
         let mut x = area.x;
         if row >= area.height {
             return x;
@@ -74,7 +74,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// Writes pieces so that they end at the right edge of `area`, and returns where they begin.
-    pub(super) fn pieces_right(&mut self, area: Rect, row: u16, pieces: &[Piece<'_>]) -> u16 {
+    pub(in crate::tui) fn pieces_right(&mut self, area: Rect, row: u16, pieces: &[Piece<'_>]) -> u16 {
         let columns: usize = pieces.iter().map(|(text, _)| width(text)).sum();
         let columns = u16::try_from(columns).unwrap_or(u16::MAX).min(area.width);
         let x = area.right() - columns;
@@ -83,7 +83,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// Writes a styled line.
-    pub(super) fn line(&mut self, area: Rect, row: u16, line: &Line<'_>) {
+    pub(in crate::tui) fn line(&mut self, area: Rect, row: u16, line: &Line<'_>) {
         let mut x = area.x;
         if row >= area.height {
             return;
@@ -95,13 +95,13 @@ impl<'a> Canvas<'a> {
     }
 
     /// Puts a style over what is there.
-    pub(super) fn over(&mut self, area: Rect, role: Role) {
+    pub(in crate::tui) fn over(&mut self, area: Rect, role: Role) {
         let style = self.theme.style(role);
         self.buf.set_style(area.intersection(self.area()), style);
     }
 
     /// Draws a row as the one under the cursor, and parks the terminal's cursor there for screen readers.
-    pub(super) fn cursor_row(&mut self, area: Rect, row: u16) {
+    pub(in crate::tui) fn cursor_row(&mut self, area: Rect, row: u16) {
         let area = Rect { y: area.y.saturating_add(row), height: 1, ..area }.intersection(self.area());
         if area.is_empty() {
             return;
@@ -114,7 +114,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// Blanks an area.
-    pub(super) fn clear(&mut self, area: Rect) {
+    pub(in crate::tui) fn clear(&mut self, area: Rect) {
         let area = area.intersection(self.area());
         for y in area.top()..area.bottom() {
             for x in area.left()..area.right() {
@@ -127,7 +127,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// A horizontal rule with pieces on it, and others at its right end.
-    pub(super) fn rule(&mut self, area: Rect, row: u16, pieces: &[Piece<'_>], tail: &[Piece<'_>]) {
+    pub(in crate::tui) fn rule(&mut self, area: Rect, row: u16, pieces: &[Piece<'_>], tail: &[Piece<'_>]) {
         if row >= area.height {
             return;
         }
@@ -154,7 +154,13 @@ impl<'a> Canvas<'a> {
     }
 
     /// A box with a title; returns what is inside.
-    pub(super) fn frame(&mut self, area: Rect, title: &[Piece<'_>], foot: &[Piece<'_>], focus: bool) -> Rect {
+    pub(in crate::tui) fn frame(
+        &mut self,
+        area: Rect,
+        title: &[Piece<'_>],
+        foot: &[Piece<'_>],
+        focus: bool,
+    ) -> Rect {
         if area.width < 2 || area.height < 2 {
             return area;
         }
@@ -199,7 +205,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// A bar of `columns` columns, brackets included; a number belongs beside it.
-    pub(super) fn bar(&mut self, x: u16, y: u16, columns: u16, percent: u8) -> u16 {
+    pub(in crate::tui) fn bar(&mut self, x: u16, y: u16, columns: u16, percent: u8) -> u16 {
         let inner = usize::from(columns.saturating_sub(2));
         let [mid, high] = self.theme.gauge_at;
         let (role, fill) = match percent {
@@ -220,7 +226,7 @@ impl<'a> Canvas<'a> {
             Glyphs::Ascii => {
                 let whole = (usize::from(percent.min(100)) * inner + 50) / 100;
                 // Without colours the level shows in the fill.
-                let fill = if self.theme.depth > super::colour::Depth::C16 { "#" } else { fill };
+                let fill = if self.theme.depth > crate::tui::look::colour::Depth::C16 { "#" } else { fill };
                 filled.push_str(&fill.repeat(whole));
             }
         }
@@ -235,7 +241,7 @@ impl<'a> Canvas<'a> {
         self.put(x, y, 1, "]", self.theme.style(Role::Border))
     }
 
-    pub(super) const fn horizontal(&self) -> &'static str {
+    pub(in crate::tui) const fn horizontal(&self) -> &'static str {
         match self.glyphs {
             Glyphs::Unicode => "─",
             Glyphs::Ascii => "-",
@@ -243,7 +249,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// The last step: no cell acts on the terminal, and under ASCII nothing above 127 is left, wherever it came from.
-    pub(super) fn finish(self) -> Option<(u16, u16, bool)> {
+    pub(in crate::tui) fn finish(self) -> Option<(u16, u16, bool)> {
         for cell in &mut self.buf.content {
             if matches!(cell.symbol().as_bytes(), [b' '..=b'~']) {
                 continue;

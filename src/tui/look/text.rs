@@ -1,19 +1,19 @@
 //! Words and numbers as the screen shows them. Pure; no styles.
 
-use super::theme::Role;
 use crate::model::{Bytes, Outcome, Span};
 use crate::protocol::JobRow;
+use crate::tui::look::theme::Role;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use unicode_width::UnicodeWidthChar;
 
 /// Columns a text takes: the sum over its characters, so that cutting and measuring agree.
-pub(super) fn width(text: &str) -> usize {
+pub(in crate::tui) fn width(text: &str) -> usize {
     text.chars().map(|c| UnicodeWidthChar::width(c).unwrap_or(0)).sum()
 }
 
 /// The longest beginning that fits.
-pub(super) fn cut(text: &str, columns: usize) -> &str {
+pub(in crate::tui) fn cut(text: &str, columns: usize) -> &str {
     let mut used = 0;
     for (at, c) in text.char_indices() {
         used += UnicodeWidthChar::width(c).unwrap_or(0);
@@ -25,7 +25,7 @@ pub(super) fn cut(text: &str, columns: usize) -> &str {
 }
 
 /// The longest end that fits.
-pub(super) fn cut_front(text: &str, columns: usize) -> &str {
+pub(in crate::tui) fn cut_front(text: &str, columns: usize) -> &str {
     let mut used = 0;
     for (at, c) in text.char_indices().rev() {
         used += UnicodeWidthChar::width(c).unwrap_or(0);
@@ -37,7 +37,7 @@ pub(super) fn cut_front(text: &str, columns: usize) -> &str {
 }
 
 /// Cuts in the middle with `..`, so that names that differ at the end stay apart.
-pub(super) fn cut_middle(text: &str, columns: usize) -> String {
+pub(in crate::tui) fn cut_middle(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
@@ -49,25 +49,25 @@ pub(super) fn cut_middle(text: &str, columns: usize) -> String {
 }
 
 /// Cut and filled to exactly `columns`, left-aligned.
-pub(super) fn left(text: &str, columns: usize) -> String {
+pub(in crate::tui) fn left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// Cut and filled to exactly `columns`, right-aligned.
-pub(super) fn right(text: &str, columns: usize) -> String {
+pub(in crate::tui) fn right(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// GPU-hours with two decimals; fewer where the number is long.
-pub(super) fn hours(gpu_ms: u64) -> String {
+pub(in crate::tui) fn hours(gpu_ms: u64) -> String {
     let hours = gpu_ms as f64 / 3_600_000.0;
     if hours < 1000.0 { format!("{hours:.2}") } else { format!("{hours:.0}") }
 }
 
 /// A running time: `4m05s` below ten minutes, then `0h12m`, then `3d04h`.
-pub(super) fn duration(span: Span) -> String {
+pub(in crate::tui) fn duration(span: Span) -> String {
     let s = span.as_secs();
     match s {
         0..600 => format!("{}m{:02}s", s / 60, s % 60),
@@ -77,23 +77,23 @@ pub(super) fn duration(span: Span) -> String {
 }
 
 /// A waiting time, to the minute: waiting must not make the screen move every second.
-pub(super) fn minutes(span: Span) -> String {
+pub(in crate::tui) fn minutes(span: Span) -> String {
     let s = span.as_secs();
     if s < 360_000 { format!("{}h{:02}m", s / 3600, s % 3600 / 60) } else { duration(span) }
 }
 
 /// From one wall time to another, never negative.
-pub(super) fn between(from_ms: i64, to_ms: i64) -> Span {
+pub(in crate::tui) fn between(from_ms: i64, to_ms: i64) -> Span {
     Span(u64::try_from(to_ms.saturating_sub(from_ms)).unwrap_or(0))
 }
 
 /// Local time of day with seconds.
-pub(super) fn clock(wall_ms: i64, tz: &TimeZone) -> String {
+pub(in crate::tui) fn clock(wall_ms: i64, tz: &TimeZone) -> String {
     format(wall_ms, tz, "%H:%M:%S")
 }
 
 /// Local time to the minute; with the date when it is not the day of `now_ms`.
-pub(super) fn moment(wall_ms: i64, now_ms: i64, tz: &TimeZone) -> String {
+pub(in crate::tui) fn moment(wall_ms: i64, now_ms: i64, tz: &TimeZone) -> String {
     let day = |ms| format(ms, tz, "%Y-%m-%d");
     if day(wall_ms) == day(now_ms) {
         format(wall_ms, tz, "%H:%M")
@@ -108,12 +108,12 @@ fn format(wall_ms: i64, tz: &TimeZone, form: &str) -> String {
 }
 
 /// Whole gibibytes, as a GPU's row has room for: `71`.
-pub(super) fn gib(bytes: Bytes) -> u64 {
+pub(in crate::tui) fn gib(bytes: Bytes) -> u64 {
     (bytes.0 + Bytes::GIB / 2) / Bytes::GIB
 }
 
 /// A job's state in one word, and the role of its colour.
-pub(super) fn state(row: &JobRow) -> (&'static str, Role) {
+pub(in crate::tui) fn state(row: &JobRow) -> (&'static str, Role) {
     use crate::model::Cursor as C;
     match row.state {
         C::Done => row.outcome.as_ref().map_or(("DONE", Role::Done), result),
@@ -128,7 +128,7 @@ pub(super) fn state(row: &JobRow) -> (&'static str, Role) {
 }
 
 /// The word of an outcome.
-pub(super) fn result(outcome: &Outcome) -> (&'static str, Role) {
+pub(in crate::tui) fn result(outcome: &Outcome) -> (&'static str, Role) {
     match outcome {
         Outcome::Succeeded => ("DONE", Role::Done),
         Outcome::Failed(_) | Outcome::NeverStarted { .. } => ("FAIL", Role::Fail),

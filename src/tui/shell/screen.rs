@@ -3,9 +3,9 @@
 //! It writes colours itself: under `NO_COLOR` crossterm would reset bold and reverse with every colour, and ratatui's
 //! terminal sends 25 bytes for a frame without changes.
 
-use super::theme::Theme;
-use super::ui::Ui;
 use crate::protocol::Snapshot;
+use crate::tui::look::theme::Theme;
+use crate::tui::ui::Ui;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
@@ -85,7 +85,7 @@ impl<W: Write> Screenful<W> {
     /// Draws; returns whether anything was written.
     pub fn draw(&mut self, ui: &Ui, snap: &Snapshot, theme: &Theme) -> io::Result<bool> {
         self.next.reset();
-        let cursor = super::paint(&mut self.next, ui, snap, theme);
+        let cursor = crate::tui::paint(&mut self.next, ui, snap, theme);
         let changes = self.shown.diff(&self.next);
         if changes.is_empty() && !self.blank && cursor == self.cursor {
             return Ok(false);
@@ -156,7 +156,7 @@ fn encode<W: Write>(out: &mut Output<W>, changes: &[(u16, u16, &Cell)]) {
             look = wanted;
         }
         out.push(cell.symbol());
-        let columns = super::text::width(cell.symbol()).max(1) as u16;
+        let columns = crate::tui::look::text::width(cell.symbol()).max(1) as u16;
         at = Some((x + columns, *y));
     }
     if look != Look::PLAIN {

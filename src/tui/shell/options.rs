@@ -1,7 +1,7 @@
 //! How the dashboard is run: from the command line, the config and the environment, which are handed in.
 
-use super::canvas::Glyphs;
-use super::colour::Depth;
+use crate::tui::look::canvas::Glyphs;
+use crate::tui::look::colour::Depth;
 use jiff::tz::TimeZone;
 use std::path::PathBuf;
 

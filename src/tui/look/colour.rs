@@ -71,14 +71,14 @@ impl Depth {
 }
 
 /// Reads `#rrggbb`.
-pub(super) fn parse_rgb(text: &str) -> Option<[u8; 3]> {
+pub(in crate::tui) fn parse_rgb(text: &str) -> Option<[u8; 3]> {
     let hex = text.strip_prefix('#').filter(|hex| hex.len() == 6 && hex.is_ascii())?;
     let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
     Some([byte(0)?, byte(2)?, byte(4)?])
 }
 
 /// Reads one of the sixteen names.
-pub(super) fn parse_c16(text: &str) -> Option<Color> {
+pub(in crate::tui) fn parse_c16(text: &str) -> Option<Color> {
     const NAMES: [&str; 16] = [
         "black",
         "red",
@@ -101,7 +101,7 @@ pub(super) fn parse_c16(text: &str) -> Option<Color> {
 }
 
 /// Reads `bold`, `dim` and the like.
-pub(super) fn parse_modifier(text: &str) -> Option<Modifier> {
+pub(in crate::tui) fn parse_modifier(text: &str) -> Option<Modifier> {
     Some(match text {
         "bold" => Modifier::BOLD,
         "dim" => Modifier::DIM,
@@ -134,7 +134,7 @@ const fn sixteen(index: u8) -> Color {
 }
 
 /// The xterm palette's value of an index.
-pub(super) const fn xterm(index: u8) -> [u8; 3] {
+pub(in crate::tui) const fn xterm(index: u8) -> [u8; 3] {
     const LOW: [[u8; 3]; 16] = [
         [0, 0, 0],
         [205, 0, 0],

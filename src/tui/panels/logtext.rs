@@ -4,13 +4,13 @@
 //! tabs become blanks; links keep their text; everything else that would move the cursor, clear or switch screens is
 //! taken out. Pure.
 
-use super::colour::Depth;
 use crate::model::clean;
+use crate::tui::look::colour::Depth;
 use ansi_to_tui::IntoText as _;
 use ratatui::text::{Line, Span};
 
 /// One line as a program wrote it, without its line feed: what is left are printable characters and `ESC [ … m`.
-pub(super) fn tidy(raw: &[u8]) -> String {
+pub(in crate::tui) fn tidy(raw: &[u8]) -> String {
     let text = String::from_utf8_lossy(raw);
     let kept = last_state(&text);
     let mut out = String::with_capacity(kept.len());
@@ -104,7 +104,7 @@ fn escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<String
 }
 
 /// A tidied line as styled text.
-pub(super) fn styled(tidied: &str, depth: Depth, colours: bool) -> Line<'static> {
+pub(in crate::tui) fn styled(tidied: &str, depth: Depth, colours: bool) -> Line<'static> {
     let Some(mut line) = tidied.into_text().ok().and_then(|text| text.lines.into_iter().next()) else {
         return Line::raw(clean(tidied));
     };
@@ -121,7 +121,7 @@ pub(super) fn styled(tidied: &str, depth: Depth, colours: bool) -> Line<'static>
 }
 
 /// A line without its colours.
-pub(super) fn plain(tidied: &str) -> String {
+pub(in crate::tui) fn plain(tidied: &str) -> String {
     let mut out = String::with_capacity(tidied.len());
     let mut chars = tidied.chars().peekable();
     while let Some(c) = chars.next() {
@@ -135,14 +135,14 @@ pub(super) fn plain(tidied: &str) -> String {
 }
 
 /// Cuts a line into pieces of at most `columns` columns each: at least one piece.
-pub(super) fn wrap(line: &Line<'static>, columns: usize) -> Vec<Line<'static>> {
+pub(in crate::tui) fn wrap(line: &Line<'static>, columns: usize) -> Vec<Line<'static>> {
     let columns = columns.max(1);
     let mut out = vec![Line::default().style(line.style)];
     let mut used = 0;
     for span in &line.spans {
         let mut rest: &str = &span.content;
         while !rest.is_empty() {
-            let mut part = super::text::cut(rest, columns - used);
+            let mut part = crate::tui::look::text::cut(rest, columns - used);
             if part.is_empty() {
                 if used == 0 {
                     // One character wider than the pane.
@@ -157,7 +157,7 @@ pub(super) fn wrap(line: &Line<'static>, columns: usize) -> Vec<Line<'static>> {
             if let Some(last) = out.last_mut() {
                 last.spans.push(Span::styled(part.to_owned(), span.style));
             }
-            used = (used + super::text::width(part)).min(columns);
+            used = (used + crate::tui::look::text::width(part)).min(columns);
             rest = &rest[part.len()..];
         }
     }

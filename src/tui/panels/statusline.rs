@@ -1,13 +1,18 @@
 //! The last two lines: what just happened or what an operator must know, and the keys that work here.
 
-use super::canvas::Canvas;
-use super::keymap::{Action, Mode, bindings};
-use super::layout::Layout;
-use super::text::{between, cut, width};
-use super::theme::Role;
-use super::ui::{Level, Message};
-use super::{View, acts, gpus, pending, rows, update};
 use crate::protocol::{Connection, NoticeLevel};
+use crate::tui::View;
+use crate::tui::keys::{Action, Mode, bindings};
+use crate::tui::layout::Layout;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{between, cut, width};
+use crate::tui::look::theme::Role;
+use crate::tui::panels::gpus;
+use crate::tui::rows;
+use crate::tui::ui::{Level, Message};
+use crate::tui::update;
+use crate::tui::update::acts;
+use crate::tui::update::pending;
 use ratatui::layout::Rect;
 
 /// What the message row says: text, role, and what can be done about it.
@@ -71,7 +76,7 @@ fn notice(v: &View<'_>) -> Option<(String, Role, &'static str)> {
 }
 
 /// The message row and the key line; where they share a row, the message has it.
-pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     let shared = layout.message == layout.keys;
     let message = message(v);
     if v.ui.typing && (shared || layout.keys.height == 0) {
@@ -96,14 +101,14 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
 }
 
 /// The filter as it is typed, with the terminal's cursor in it.
-pub(super) fn filter(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+pub(in crate::tui) fn filter(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let x = c.pieces(area, 0, &[("/", Role::KeyHint), (&v.ui.filter.text, Role::Input)]);
     c.cursor = Some((x.min(area.right().saturating_sub(1)), area.y, true));
 }
 
 /// `3/11` where something is hidden.
-pub(super) fn counted(v: &View<'_>) -> String {
-    let (shown, all) = if v.ui.screen == super::Screen::History {
+pub(in crate::tui) fn counted(v: &View<'_>) -> String {
+    let (shown, all) = if v.ui.screen == crate::tui::Screen::History {
         (rows::history(v.ui, v.snap).len(), v.snap.history.len())
     } else {
         (rows::queue(v.ui, v.snap).len(), v.snap.jobs.len())

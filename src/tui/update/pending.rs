@@ -3,10 +3,11 @@
 //! At most one command a job is on its way; what is pressed meanwhile is put together and goes out when the first is
 //! confirmed, so that a held key costs a few round trips and not twenty. Pure.
 
-use super::ui::Ui;
-use super::{UiCommand, rows};
 use crate::model::{Generation, JobId, JobState, Now, Priority, Span};
 use crate::protocol::{Command, JobRow, Place, Snapshot};
+use crate::tui::UiCommand;
+use crate::tui::rows;
+use crate::tui::ui::Ui;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -80,7 +81,7 @@ impl Change {
 }
 
 /// Asks for changes of a job; returns what goes out now.
-pub(super) fn ask(ui: &mut Ui, row: &JobRow, changes: &[Change]) -> Vec<UiCommand> {
+pub(in crate::tui) fn ask(ui: &mut Ui, row: &JobRow, changes: &[Change]) -> Vec<UiCommand> {
     let until_ms = ui.now.boottime_ms + PATIENCE_MS;
     if let Some(pending) = ui.pending.get_mut(&row.id) {
         for change in changes {
@@ -100,7 +101,7 @@ pub(super) fn ask(ui: &mut Ui, row: &JobRow, changes: &[Change]) -> Vec<UiComman
 }
 
 /// Drops what the new rows confirm and sends what waited for it.
-pub(super) fn settle(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
+pub(in crate::tui) fn settle(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     let mut out = Vec::new();
     let now = ui.now.boottime_ms;
     ui.pending.retain(|job, pending| {
@@ -121,7 +122,7 @@ pub(super) fn settle(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
 }
 
 /// The scheduler has answered: the row follows soon, or nothing changed.
-pub(super) fn answered(ui: &mut Ui, job: JobId) {
+pub(in crate::tui) fn answered(ui: &mut Ui, job: JobId) {
     let soon = ui.now.boottime_ms + SETTLE_MS;
     if let Some(pending) = ui.pending.get_mut(&job) {
         pending.until_ms = pending.until_ms.min(soon);
@@ -129,12 +130,12 @@ pub(super) fn answered(ui: &mut Ui, job: JobId) {
 }
 
 /// When the next change is given up.
-pub(super) fn deadline(ui: &Ui) -> Option<u64> {
+pub(in crate::tui) fn deadline(ui: &Ui) -> Option<u64> {
     ui.pending.values().map(|pending| pending.until_ms).min()
 }
 
 /// The jobs of the line in the order they will have if everything asked for is granted.
-pub(super) fn reorder(ui: &Ui, jobs: &mut Vec<Arc<JobRow>>) {
+pub(in crate::tui) fn reorder(ui: &Ui, jobs: &mut Vec<Arc<JobRow>>) {
     for (job, pending) in &ui.pending {
         let Some(from) = jobs.iter().position(|row| row.id == *job) else { continue };
         if !waits(&jobs[from]) {
@@ -156,7 +157,7 @@ pub(super) fn reorder(ui: &Ui, jobs: &mut Vec<Arc<JobRow>>) {
 }
 
 /// The places in line of a job's owner at the job's priority, and which of them is the job's.
-pub(super) fn group(jobs: &[Arc<JobRow>], job: JobId) -> Option<(Vec<usize>, usize)> {
+pub(in crate::tui) fn group(jobs: &[Arc<JobRow>], job: JobId) -> Option<(Vec<usize>, usize)> {
     let row = jobs.iter().find(|row| row.id == job)?;
     let alike =
         |other: &Arc<JobRow>| waits(other) && other.user == row.user && other.priority == row.priority;
@@ -182,11 +183,11 @@ fn shift(jobs: &mut [Arc<JobRow>], job: JobId, place: Place) {
 }
 
 /// Waits in line: not paused, not under way.
-pub(super) fn waits(row: &JobRow) -> bool {
+pub(in crate::tui) fn waits(row: &JobRow) -> bool {
     row.state == JobState::Queued && row.paused_by.is_none()
 }
 
 /// Whether a cancel of this job can still be undone.
-pub(super) fn undoable(row: &JobRow, now: &Now) -> bool {
+pub(in crate::tui) fn undoable(row: &JobRow, now: &Now) -> bool {
     row.state != JobState::Done && row.cancel_at.is_some_and(|at| at > now.wall_ms)
 }

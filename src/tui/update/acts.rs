@@ -1,12 +1,12 @@
 //! What keys do to jobs, and the reason where they cannot. Pure: commands are returned.
 
-use super::UiCommand;
-use super::keymap::Action;
-use super::pending::{self, Change, Undoable};
-use super::rows;
-use super::ui::{Level, Overlay, Ui};
 use crate::model::{Cursor, Generation, JobId, Priority, Span};
 use crate::protocol::{Command, Connection, JobRow, Place, Snapshot};
+use crate::tui::UiCommand;
+use crate::tui::keys::Action;
+use crate::tui::rows;
+use crate::tui::ui::{Level, Overlay, Ui};
+use crate::tui::update::pending::{self, Change, Undoable};
 
 /// How far `+` and `-` go.
 const STEP: i64 = 10;
@@ -14,7 +14,7 @@ const STEP: i64 = 10;
 const UNDO_DEPTH: usize = 20;
 
 /// How long a cancel of this job can be undone.
-pub(super) const fn undo_window(row: &JobRow) -> Span {
+pub(in crate::tui) const fn undo_window(row: &JobRow) -> Span {
     match row.state {
         Cursor::Queued => Span::secs(10),
         Cursor::Renting | Cursor::Running | Cursor::Returning | Cursor::Releasing | Cursor::Done => {
@@ -24,7 +24,7 @@ pub(super) const fn undo_window(row: &JobRow) -> Span {
 }
 
 /// Why an action cannot be done to a job; `None` if it can, or is not about jobs.
-pub(super) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) -> Option<String> {
+pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) -> Option<String> {
     let verb = match action {
         Action::Cancel => "cancel",
         Action::Raise => "raise",
@@ -69,7 +69,7 @@ pub(super) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) -> Option<
 }
 
 /// Does an action to the selected job.
-pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<UiCommand> {
+pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<UiCommand> {
     let row = rows::selected(ui, ui.shown(snap)).and_then(|job| rows::find(snap, job));
     if let Some(reason) = refusal(ui, row, action) {
         ui.say(Level::Warning, reason, None);
@@ -78,7 +78,7 @@ pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<UiComman
     let Some(row) = row else { return Vec::new() };
     match action {
         Action::Cancel => {
-            let button = super::ui::Button::Keep;
+            let button = crate::tui::ui::Button::Keep;
             ui.overlay = Some(Overlay::Confirm { job: row.id, generation: row.generation, button });
             Vec::new()
         }
@@ -145,14 +145,19 @@ fn remember(ui: &mut Ui, job: JobId, changes: Vec<Change>) {
 }
 
 /// Carries out a cancel that was confirmed, if the job is still what was asked about.
-pub(super) fn cancel(ui: &mut Ui, snap: &Snapshot, of: (JobId, Generation), at_once: bool) -> Vec<UiCommand> {
+pub(in crate::tui) fn cancel(
+    ui: &mut Ui,
+    snap: &Snapshot,
+    of: (JobId, Generation),
+    at_once: bool,
+) -> Vec<UiCommand> {
     let (job, generation) = of;
     let Some(row) = rows::find(snap, job) else {
         ui.say(Level::Warning, format!("#{job} is no longer there: nothing was cancelled"), None);
         return Vec::new();
     };
     if row.generation != generation {
-        let (word, _) = super::text::state(row);
+        let (word, _) = crate::tui::look::text::state(row);
         let text = format!("#{job} changed meanwhile, it is {word} now: nothing was cancelled");
         ui.say(Level::Warning, text, Some(job));
         return Vec::new();
@@ -172,7 +177,7 @@ pub(super) fn cancel(ui: &mut Ui, snap: &Snapshot, of: (JobId, Generation), at_o
 }
 
 /// Takes back the newest thing that can be taken back.
-pub(super) fn undo(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
+pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     if !ui.connected() {
         ui.say(Level::Warning, "cannot undo: no scheduler", None);
         return Vec::new();

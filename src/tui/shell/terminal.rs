@@ -3,7 +3,7 @@
 //! Given back on return, on error, in the panic hook, by the signal thread and before a stop. The signal thread and the
 //! hang-up watch end the process by themselves: crossterm's reader may never return once the terminal is gone.
 
-use super::feed::FeedEvent;
+use crate::tui::shell::feed::FeedEvent;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
@@ -23,7 +23,7 @@ const LEAVE: &[u8] = b"\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[?1004l\x
 
 /// The terminal's descriptor, written without the lock of `std`, which another thread may hold for ever.
 #[derive(Debug)]
-pub(super) struct Tty;
+pub(in crate::tui) struct Tty;
 
 impl Write for Tty {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -37,10 +37,10 @@ impl Write for Tty {
 
 /// Gives the terminal back when dropped.
 #[derive(Debug)]
-pub(super) struct Guard;
+pub(in crate::tui) struct Guard;
 
 impl Guard {
-    pub(super) fn take() -> io::Result<Self> {
+    pub(in crate::tui) fn take() -> io::Result<Self> {
         enter()?;
         Ok(Self)
     }
@@ -53,7 +53,7 @@ impl Drop for Guard {
 }
 
 /// Whether the terminal is still ours.
-pub(super) fn taken() -> bool {
+pub(in crate::tui) fn taken() -> bool {
     TAKEN.load(Ordering::SeqCst)
 }
 
@@ -64,7 +64,7 @@ fn enter() -> io::Result<()> {
 }
 
 /// Gives the terminal back, once.
-pub(super) fn restore() {
+pub(in crate::tui) fn restore() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
@@ -79,7 +79,7 @@ pub(super) fn restore() {
 }
 
 /// Stops the process as `Ctrl-Z` does, and comes back when it is continued.
-pub(super) fn suspend() -> io::Result<()> {
+pub(in crate::tui) fn suspend() -> io::Result<()> {
     let mut continued = Signals::new([SIGCONT])?;
     restore();
     rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
@@ -96,7 +96,7 @@ pub(super) fn suspend() -> io::Result<()> {
 }
 
 /// The size; what terminals had for ever where it cannot be asked.
-pub(super) fn size() -> (u16, u16) {
+pub(in crate::tui) fn size() -> (u16, u16) {
     crossterm::terminal::size().ok().filter(|(width, height)| *width > 0 && *height > 0).unwrap_or((80, 24))
 }
 
@@ -104,7 +104,7 @@ pub(super) fn size() -> (u16, u16) {
 static WAKE: Mutex<Option<Sender<FeedEvent>>> = Mutex::new(None);
 
 /// A panic's message is read on the normal screen, and the dashboard ends.
-pub(super) fn restore_on_panic(events: &Sender<FeedEvent>) {
+pub(in crate::tui) fn restore_on_panic(events: &Sender<FeedEvent>) {
     static HOOK: Once = Once::new();
     *WAKE.lock().unwrap_or_else(PoisonError::into_inner) = Some(events.clone());
     HOOK.call_once(|| {
@@ -123,7 +123,7 @@ pub(super) fn restore_on_panic(events: &Sender<FeedEvent>) {
 }
 
 /// Starts the threads that read the terminal and watch for its end.
-pub(super) fn start(events: &Sender<FeedEvent>) -> io::Result<()> {
+pub(in crate::tui) fn start(events: &Sender<FeedEvent>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         if let Some(signal) = signals.forever().next() {

@@ -1,12 +1,13 @@
 //! The ledger on screen: held now, GPU-hours today and in seven days, by user; and what running jobs have held.
 
-use super::canvas::Canvas;
-use super::header::{since_snapshot, today_gpu_ms};
-use super::text::{duration, hours, left, right};
-use super::theme::Role;
-use super::{View, queue};
 use crate::model::{DeviceState, Limit};
 use crate::protocol::JobRow;
+use crate::tui::View;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{duration, hours, left, right};
+use crate::tui::look::theme::Role;
+use crate::tui::panels::header::{since_snapshot, today_gpu_ms};
+use crate::tui::panels::queue;
 use ratatui::layout::Rect;
 
 /// One decimal for a week.
@@ -15,7 +16,7 @@ fn week(gpu_ms: u64) -> String {
 }
 
 /// The pane, and the whole screen: what fits of users, rate and jobs.
-pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, scroll: usize) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, scroll: usize) {
     let lines = lines(v, usize::from(area.width));
     let scroll = scroll.min(lines.len().saturating_sub(usize::from(area.height)));
     for (at, line) in lines.iter().skip(scroll).take(area.height.into()).enumerate() {
@@ -115,6 +116,6 @@ fn job_line(job: &str, user: &str, gpus: &str, held: &str, limit: &str, name: &s
 }
 
 /// The number of lines, for scrolling.
-pub(super) fn count(v: &View<'_>, columns: u16) -> usize {
+pub(in crate::tui) fn count(v: &View<'_>, columns: u16) -> usize {
     lines(v, usize::from(columns)).len()
 }

@@ -1,14 +1,16 @@
 //! A job's log: the window that the feeder read, at the end or where the person stopped.
 
-use super::canvas::Canvas;
-use super::logfeed::{LogFrom, LogState, LogWant, LogWindow, REACH};
-use super::logtext::{plain, styled, wrap};
-use super::text::{between, clock, cut, duration, width};
-use super::theme::Role;
-use super::ui::{LogView, Ui};
-use super::{View, layout, rows};
 use crate::model::Cursor;
 use crate::protocol::{JobRow, Snapshot};
+use crate::tui::View;
+use crate::tui::layout;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{between, clock, cut, duration, width};
+use crate::tui::look::theme::Role;
+use crate::tui::panels::logtext::{plain, styled, wrap};
+use crate::tui::rows;
+use crate::tui::shell::logfeed::{LogFrom, LogState, LogWant, LogWindow, REACH};
+use crate::tui::ui::{LogView, Ui};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -16,7 +18,7 @@ use ratatui::text::{Line, Span};
 ///
 /// What was wanted before stays wanted while its lines reach far enough around the place that is shown, so that most
 /// moves read nothing.
-pub(super) fn wanted(ui: &Ui, snap: &Snapshot, before: Option<&LogWant>) -> Option<LogWant> {
+pub(in crate::tui) fn wanted(ui: &Ui, snap: &Snapshot, before: Option<&LogWant>) -> Option<LogWant> {
     let shown = ui.shown(snap);
     let layout = layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, shown);
     let visible = layout.life.height > 0 || layout.order().contains(&layout::Pane::Log);
@@ -73,7 +75,7 @@ fn top(view: &LogView, columns: usize, height: usize) -> usize {
 }
 
 /// Moves the view by lines; up stops following.
-pub(super) fn scroll(view: &mut LogView, columns: usize, height: usize, by: isize) {
+pub(in crate::tui) fn scroll(view: &mut LogView, columns: usize, height: usize, by: isize) {
     let here = top(view, columns, height);
     let Some(last) = view.window.lines.len().checked_sub(1) else { return };
     if by > 0 && view.stopped_at.is_none() {
@@ -84,7 +86,7 @@ pub(super) fn scroll(view: &mut LogView, columns: usize, height: usize, by: isiz
 }
 
 /// Stops following at a byte.
-pub(super) fn stop_at(view: &mut LogView, at: u64) {
+pub(in crate::tui) fn stop_at(view: &mut LogView, at: u64) {
     if view.stopped_at.is_none() {
         view.seen = view.window.size;
     }
@@ -92,13 +94,13 @@ pub(super) fn stop_at(view: &mut LogView, at: u64) {
 }
 
 /// Stops where the view is.
-pub(super) fn hold(view: &mut LogView, columns: usize, height: usize) {
+pub(in crate::tui) fn hold(view: &mut LogView, columns: usize, height: usize) {
     let at = top(view, columns, height);
     stop_at(view, view.window.lines.get(at).map_or(0, |line| line.at));
 }
 
 /// `FOLLOW`, or where it stopped and what came since.
-pub(super) fn title(v: &View<'_>) -> String {
+pub(in crate::tui) fn title(v: &View<'_>) -> String {
     let view = &v.ui.log;
     let wrap = if view.wrap { "wrap on" } else { "wrap off" };
     match view.stopped_at {
@@ -133,7 +135,7 @@ fn nothing(v: &View<'_>, row: &JobRow) -> String {
 }
 
 /// The lines.
-pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
     let view = &v.ui.log;
     if !belongs(v, row) || view.window.lines.is_empty() {
         c.text(area, 0, &nothing(v, row), Role::Dim);
@@ -181,7 +183,7 @@ fn sideways(line: Line<'static>, mut columns: usize) -> Line<'static> {
 }
 
 /// `log| step 1840/5000`: the newest line with something on it.
-pub(super) fn last_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
+pub(in crate::tui) fn last_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
     let x = c.pieces(area, 0, &[("log| ", Role::Dim)]);
     let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
     let last = v.ui.log.window.lines.iter().rev().find(|line| !plain(&line.text).trim().is_empty());
@@ -193,8 +195,8 @@ pub(super) fn last_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobR
 
 #[cfg(test)]
 mod tests {
-    use super::super::logfeed::LogLine;
     use super::*;
+    use crate::tui::shell::logfeed::LogLine;
 
     fn view(lines: u64) -> LogView {
         let lines: Vec<LogLine> =

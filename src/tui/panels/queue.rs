@@ -1,12 +1,14 @@
 //! The queue: running jobs, the line, paused jobs; and in words why each waits.
 
-use super::canvas::Canvas;
-use super::layout::{Kind, Pane};
-use super::text::{between, cut_middle, duration, hours, left, minutes, right, state};
-use super::theme::Role;
-use super::{View, pending, rows};
 use crate::model::{Cursor, Span};
 use crate::protocol::JobRow;
+use crate::tui::View;
+use crate::tui::layout::{Kind, Pane};
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{between, cut_middle, duration, hours, left, minutes, right, state};
+use crate::tui::look::theme::Role;
+use crate::tui::rows;
+use crate::tui::update::pending;
 use ratatui::layout::Rect;
 
 /// Which columns there is room for, and how wide they are.
@@ -76,10 +78,10 @@ fn columns(total: usize, kind: Kind, digits: (usize, usize), mine: bool) -> Colu
 }
 
 /// The head of the table, the rows, or why there are none.
-pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind, focus: bool) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind, focus: bool) {
     let list = rows::queue(v.ui, v.snap);
     if list.is_empty() {
-        super::empty::queue(c, area, v);
+        crate::tui::panels::empty::queue(c, area, v);
         return;
     }
     let place = list.iter().filter_map(|row| row.place).max().unwrap_or(0);
@@ -179,7 +181,7 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, &Colum
 }
 
 /// How long it has waited, or run.
-pub(super) fn time(v: &View<'_>, row: &JobRow) -> String {
+pub(in crate::tui) fn time(v: &View<'_>, row: &JobRow) -> String {
     let now = v.now.wall_ms;
     if row.state == Cursor::Queued {
         return minutes(between(row.submitted_at, now));
@@ -196,7 +198,7 @@ pub(super) fn time(v: &View<'_>, row: &JobRow) -> String {
 }
 
 /// Why it waits, or where it is.
-pub(super) fn why(v: &View<'_>, row: &JobRow) -> (String, Role) {
+pub(in crate::tui) fn why(v: &View<'_>, row: &JobRow) -> (String, Role) {
     let late = if row.late { "LATE " } else { "" };
     if let Some(at) = row.cancel_at.filter(|_| row.state != Cursor::Done) {
         if pending::undoable(row, &v.now) {
@@ -224,7 +226,7 @@ pub(super) fn why(v: &View<'_>, row: &JobRow) -> (String, Role) {
 }
 
 /// ` on gpu 0,1`; nothing for a job without GPUs.
-pub(super) fn on(row: &JobRow) -> String {
+pub(in crate::tui) fn on(row: &JobRow) -> String {
     if row.gpu_indices.is_empty() {
         return if row.gpus == 0 { " on cpu".to_owned() } else { String::new() };
     }

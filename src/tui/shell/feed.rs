@@ -3,11 +3,11 @@
 //! The connection itself is somebody else's: a [`Connector`] makes it. The thread `link` connects, reads and connects
 //! again; the thread `send` writes, so that a key press never waits for a socket.
 
-use super::logfeed::LogWindow;
 use crate::model::{JobId, Span};
 use crate::protocol::{
     Command, Connection, JobDetail, Query, Reply, Request, ServerMessage, Snapshot, Update,
 };
+use crate::tui::shell::logfeed::LogWindow;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -145,13 +145,13 @@ impl Line {
 }
 
 /// The two threads of the connection.
-pub(super) struct Link {
-    pub(super) connector: Box<dyn Connector>,
-    pub(super) events: Sender<FeedEvent>,
+pub(in crate::tui) struct Link {
+    pub(in crate::tui) connector: Box<dyn Connector>,
+    pub(in crate::tui) events: Sender<FeedEvent>,
     /// Commands of the dashboard.
-    pub(super) commands: Receiver<UiCommand>,
+    pub(in crate::tui) commands: Receiver<UiCommand>,
     /// Between two updates at least.
-    pub(super) every: Span,
+    pub(in crate::tui) every: Span,
 }
 
 /// The first pause between two tries; doubled up to the last.
@@ -160,7 +160,7 @@ const RETRY_LAST_MS: u64 = 8_000;
 
 impl Link {
     /// Starts both; they end when the dashboard drops its ends of the channels, or with the process.
-    pub(super) fn start(self) -> std::io::Result<()> {
+    pub(in crate::tui) fn start(self) -> std::io::Result<()> {
         let line: Shared = Arc::default();
         let (hurry, hurried) = std::sync::mpsc::channel();
         let Self { connector, events, commands, every } = self;

@@ -1,22 +1,22 @@
 //! Job files that were seen: refused ones first, with what is wrong, where, and how to mend it.
 
-use super::View;
-use super::canvas::Canvas;
-use super::layout::Pane;
-use super::text::{cut_middle, left, moment};
-use super::theme::Role;
 use crate::protocol::{Diagnostic, InboxRow, InboxState, Severity};
+use crate::tui::View;
+use crate::tui::layout::Pane;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{cut_middle, left, moment};
+use crate::tui::look::theme::Role;
 use ratatui::layout::Rect;
 
 /// Rows of the list on the inbox's own screen; the finding takes the rest.
-pub(super) const fn list_rows(inner: u16) -> u16 {
+pub(in crate::tui) const fn list_rows(inner: u16) -> u16 {
     if inner < 6 { inner } else { inner / 3 }
 }
 
 /// The list, and on the inbox's own screen the findings in the file under the cursor.
-pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
     if v.snap.inbox.is_empty() {
-        super::empty::inbox(c, area, v);
+        crate::tui::panels::empty::inbox(c, area, v);
         return;
     }
     let rows = if focus { list_rows(area.height) } else { area.height };
@@ -90,7 +90,7 @@ fn findings(v: &View<'_>, row: &InboxRow) -> Vec<(String, Role)> {
 }
 
 /// A finding as lines: the message, the place, the source line, a caret under the token, the hint.
-pub(super) fn finding(d: &Diagnostic) -> Vec<(String, Role)> {
+pub(in crate::tui) fn finding(d: &Diagnostic) -> Vec<(String, Role)> {
     let (word, role) = match d.severity {
         Severity::Error => ("error", Role::ToastError),
         Severity::Warning => ("warning", Role::ToastWarn),
@@ -106,10 +106,13 @@ pub(super) fn finding(d: &Diagnostic) -> Vec<(String, Role)> {
             let label = d.label.as_deref().unwrap_or_default();
             let before: String = source.chars().take((d.column.max(1) - 1) as usize).collect();
             let token: String = source.chars().skip(before.chars().count()).take(d.width as usize).collect();
-            let caret = "^".repeat(super::text::width(&token).max(1));
+            let caret = "^".repeat(crate::tui::look::text::width(&token).max(1));
             out.push((format!("{blank}|"), Role::Dim));
             out.push((format!("{:>gutter$} | {source}", d.line), Role::Text));
-            out.push((format!("{blank}| {}{caret} {label}", " ".repeat(super::text::width(&before))), role));
+            out.push((
+                format!("{blank}| {}{caret} {label}", " ".repeat(crate::tui::look::text::width(&before))),
+                role,
+            ));
         }
     } else {
         out.push((format!("{}--> {}", " ".repeat(gutter), d.file), Role::Dim));

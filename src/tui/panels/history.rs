@@ -1,19 +1,20 @@
 //! Done jobs: how each ended, what it held, how long it waited.
 
-use super::canvas::Canvas;
-use super::layout::Pane;
-use super::text::{between, cut_middle, duration, hours, left, moment, result, right};
-use super::theme::Role;
-use super::{View, rows};
 use crate::model::{Failure, Outcome};
 use crate::protocol::JobRow;
+use crate::tui::View;
+use crate::tui::layout::Pane;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{between, cut_middle, duration, hours, left, moment, result, right};
+use crate::tui::look::theme::Role;
+use crate::tui::rows;
 use ratatui::layout::Rect;
 
 /// The table; fewer columns where it is narrow.
-pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
     let list = rows::history(v.ui, v.snap);
     if list.is_empty() {
-        super::empty::history(c, area, v);
+        crate::tui::panels::empty::history(c, area, v);
         return;
     }
     let wide = area.width >= 76;

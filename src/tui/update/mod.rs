@@ -1,11 +1,21 @@
 //! Actions change the [`Ui`]. Pure: what is to be said to the scheduler or the shell is returned.
 
-use super::keymap::{Action, Mode};
-use super::layout::{self, Pane, main_pane};
-use super::ui::{Button, Level, Opened, Overlay, Screen, Tab, Ui};
-use super::{UiCommand, acts, detail, gpus, help, log, meter, rows, view};
+pub(in crate::tui) mod acts;
+pub(in crate::tui) mod pending;
+
 use crate::model::Now;
 use crate::protocol::{Command, InboxState, Snapshot};
+use crate::tui::UiCommand;
+use crate::tui::keys::{Action, Mode};
+use crate::tui::layout::{self, Pane, main_pane};
+use crate::tui::overlay::help;
+use crate::tui::panels::detail;
+use crate::tui::panels::gpus;
+use crate::tui::panels::log;
+use crate::tui::panels::meter;
+use crate::tui::rows;
+use crate::tui::ui::{Button, Level, Opened, Overlay, Screen, Tab, Ui};
+use crate::tui::view;
 use ratatui::layout::Rect;
 
 /// What keys mean now.
@@ -19,7 +29,7 @@ pub fn mode(ui: &Ui) -> Mode {
 }
 
 /// What keys mean when nothing lies over the screen.
-pub(super) fn mode_below(ui: &Ui) -> Mode {
+pub(in crate::tui) fn mode_below(ui: &Ui) -> Mode {
     match (&ui.opened, ui.focus) {
         (Some(opened), _) if opened.tab == Tab::Log => Mode::Log,
         (Some(_), _) => Mode::Detail,
@@ -32,7 +42,7 @@ pub(super) fn mode_below(ui: &Ui) -> Mode {
 }
 
 /// A mode's name.
-pub(super) const fn mode_name(mode: Mode) -> &'static str {
+pub(in crate::tui) const fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Input => "filter",
         Mode::Dialog => "question",

@@ -1,0 +1,4 @@
+//! What lies over the screen; one at a time.
+
+pub(in crate::tui) mod confirm;
+pub(in crate::tui) mod help;

@@ -1,0 +1,14 @@
+//! The panels: one file each, a function of the [`View`](super::View) and a rectangle.
+
+pub(in crate::tui) mod detail;
+pub(in crate::tui) mod empty;
+pub(in crate::tui) mod gpus;
+pub(in crate::tui) mod header;
+pub(in crate::tui) mod history;
+pub(in crate::tui) mod inbox;
+pub(in crate::tui) mod life;
+pub(in crate::tui) mod log;
+pub(in crate::tui) mod logtext;
+pub(in crate::tui) mod meter;
+pub(in crate::tui) mod queue;
+pub(in crate::tui) mod statusline;
