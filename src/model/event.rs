@@ -2,8 +2,9 @@
 
 use super::job::{Dependency, ReturnedFile};
 use super::{
-    Accepted, AttemptNo, Bytes, Close, DeviceState, EndedBy, Enforcement, Fault, Held, JobId, JobSpec,
-    LeaseId, Now, Outcome, Owner, Priority, RunEnd, SubmissionId, TaskIx, Token, Uuid, Verdict,
+    Accepted, AttemptNo, Bytes, Change, Close, DeviceState, EndedBy, Enforcement, Fault, Held, JobId,
+    JobSpec, LeaseId, Now, Outcome, Owner, Priority, Requested, RunEnd, SubmissionId, TaskIx, Token, Uuid,
+    Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -300,6 +301,41 @@ pub enum Event {
     },
     /// Somebody resumed it.
     JobResumed {
+        /// Job.
+        job: JobId,
+    },
+    /// Somebody began to edit a waiting job.
+    EditBegan {
+        /// Job.
+        job: JobId,
+        /// Who.
+        by: String,
+        /// When the mark ends by itself.
+        until: Now,
+    },
+    /// Nobody edits it any more, and nothing came of it.
+    EditEnded {
+        /// Job.
+        job: JobId,
+    },
+    /// What a waiting job asks was replaced. That ends the edit.
+    JobEdited {
+        /// Job.
+        job: JobId,
+        /// What it asks now, and where it waits.
+        request: Box<Requested>,
+        /// Nothing has to be made ready for it.
+        prepared: bool,
+    },
+    /// A change can be taken back.
+    ChangeKept {
+        /// Job.
+        job: JobId,
+        /// What was changed.
+        change: Box<Change>,
+    },
+    /// The newest change of a job was taken back.
+    ChangeUndone {
         /// Job.
         job: JobId,
     },

@@ -257,7 +257,12 @@ const fn event_of(event: &Event) -> EventOf {
         | Event::PriorityChanged { job, .. }
         | Event::PositionChanged { job, .. }
         | Event::JobPaused { job, .. }
-        | Event::JobResumed { job } => EventOf::Job(job.0),
+        | Event::JobResumed { job }
+        | Event::EditBegan { job, .. }
+        | Event::EditEnded { job }
+        | Event::JobEdited { job, .. }
+        | Event::ChangeKept { job, .. }
+        | Event::ChangeUndone { job } => EventOf::Job(job.0),
         Event::LeaseEnded { lease, .. }
         | Event::LeaseReturned { lease, .. }
         | Event::LeaseProven { lease } => EventOf::Lease(*lease),

@@ -235,7 +235,12 @@ impl World {
             | Event::PriorityChanged { job, .. }
             | Event::PositionChanged { job, .. }
             | Event::JobPaused { job, .. }
-            | Event::JobResumed { job }) => {
+            | Event::JobResumed { job }
+            | Event::EditBegan { job, .. }
+            | Event::EditEnded { job }
+            | Event::JobEdited { job, .. }
+            | Event::ChangeKept { job, .. }
+            | Event::ChangeUndone { job }) => {
                 self.keep(*job);
                 self.queue.apply(event, at)?;
                 if let Event::AttemptEnded { ended, end, .. } = event
