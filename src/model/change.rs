@@ -12,7 +12,7 @@ pub struct EditMark {
     pub by: String,
     /// When the mark ends by itself.
     pub until: Now,
-    /// The generation that it made: names this mark among those of its job.
+    /// A generation that its job has passed over: only who made the mark knows it.
     pub generation: Generation,
     /// The job's priority when its text was opened: what the text says of it is no change.
     pub priority: Priority,

@@ -379,3 +379,43 @@ pub enum Event {
         state: DeviceState,
     },
 }
+
+impl Event {
+    /// The job that it happened to.
+    pub const fn job(&self) -> Option<JobId> {
+        match self {
+            Self::JobAccepted { job, .. }
+            | Self::DependencyResolved { job, .. }
+            | Self::AttemptPrepared { job, .. }
+            | Self::LeaseGranted { job, .. }
+            | Self::AttemptStarted { job, .. }
+            | Self::AttemptEnded { job, .. }
+            | Self::AttemptReturned { job, .. }
+            | Self::AttemptReleased { job, .. }
+            | Self::AttemptDropped { job, .. }
+            | Self::AttemptNoted { job, .. }
+            | Self::RetryQueued { job, .. }
+            | Self::JobDone { job, .. }
+            | Self::CancelRequested { job, .. }
+            | Self::CancelDue { job }
+            | Self::CancelWithdrawn { job }
+            | Self::PriorityChanged { job, .. }
+            | Self::PositionChanged { job, .. }
+            | Self::JobPaused { job, .. }
+            | Self::JobResumed { job }
+            | Self::EditBegan { job, .. }
+            | Self::EditEnded { job }
+            | Self::JobEdited { job, .. }
+            | Self::ChangeKept { job, .. }
+            | Self::ChangeUndone { job } => Some(*job),
+            Self::SubmissionAccepted { .. }
+            | Self::LeaseEnded { .. }
+            | Self::LeaseReturned { .. }
+            | Self::LeaseProven { .. }
+            | Self::DeviceChanged { .. }
+            | Self::DeviceFaulted { .. }
+            | Self::DeviceCleared { .. }
+            | Self::DeviceClosing { .. } => None,
+        }
+    }
+}

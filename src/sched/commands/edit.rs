@@ -31,7 +31,8 @@ pub(super) fn begin(
     let until = turn.now.plus(EDIT_MAX);
     turn.emit(Event::EditBegan { job, by: by.name.clone(), until });
     // The wake is set where marks are looked after, at the end of the turn.
-    let generation = turn.world.queue.get(job).map_or(generation, |row| row.generation);
+    let mark = turn.world.queue.get(job).and_then(|row| row.edit.as_ref());
+    let generation = mark.map_or(generation, |mark| mark.generation);
     Ok(Reply::Editing { job, generation, until: until.wall_ms })
 }
 
@@ -266,7 +267,9 @@ fn edited(edit: &Edit, judged: &Judged, applied: bool) -> Reply {
 /// `gpus 2 -> 1, for 4h -> 6h`
 fn in_words(changes: &[FieldChange]) -> String {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-    let short = |text: String| if text.chars().count() > 24 { "...".to_owned() } else { text };
+    let short = |text: String| {
+        if text.trim().chars().count() > 24 { "...".to_owned() } else { text.trim().to_owned() }
+    };
     let mut parts: Vec<String> = changes
         .iter()
         .take(NAMED)

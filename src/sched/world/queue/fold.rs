@@ -105,7 +105,9 @@ impl Queue {
             Event::JobResumed { .. } => row.paused = None,
             Event::EditBegan { by, until, .. } => {
                 let (by, until) = (by.clone(), *until);
+                // One that nobody else is told: who knows it has made the mark.
                 let (generation, priority) = (row.generation.next(), row.priority);
+                row.generation = generation;
                 row.edit = Some(Box::new(EditMark { by, until, generation, priority }));
             }
             Event::EditEnded { .. } => row.edit = None,
