@@ -16,8 +16,24 @@ pub enum Glyphs {
     /// Light boxes and eighth blocks.
     #[default]
     Unicode,
+    /// Light boxes, whole and half blocks: what the fonts of old terminals have.
+    Blocks,
     /// No byte above 127.
     Ascii,
+}
+
+impl Glyphs {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Unicode, Self::Blocks, Self::Ascii];
+
+    /// Its name in a theme file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unicode => "unicode",
+            Self::Blocks => "blocks",
+            Self::Ascii => "ascii",
+        }
+    }
 }
 
 /// A piece of text and its role.
@@ -166,7 +182,7 @@ impl<'a> Canvas<'a> {
         }
         let style = self.theme.style(if focus { Role::BorderFocus } else { Role::Border });
         let (dash, bar, corners) = match self.glyphs {
-            Glyphs::Unicode => ("─", "│", ["┌", "┐", "└", "┘"]),
+            Glyphs::Unicode | Glyphs::Blocks => ("─", "│", ["┌", "┐", "└", "┘"]),
             Glyphs::Ascii => ("-", "|", ["+", "+", "+", "+"]),
         };
         let middle = dash.repeat(usize::from(area.width) - 2);
@@ -223,6 +239,11 @@ impl<'a> Canvas<'a> {
                     filled.push_str(part);
                 }
             }
+            Glyphs::Blocks => {
+                let halves = (eighths + 2) / 4;
+                filled.push_str(&"█".repeat(halves / 2));
+                filled.push_str(&"▌".repeat(halves % 2));
+            }
             Glyphs::Ascii => {
                 let whole = (usize::from(percent.min(100)) * inner + 50) / 100;
                 // Without colours the level shows in the fill.
@@ -231,7 +252,7 @@ impl<'a> Canvas<'a> {
             }
         }
         let empty = match self.glyphs {
-            Glyphs::Unicode => "·",
+            Glyphs::Unicode | Glyphs::Blocks => "·",
             Glyphs::Ascii => ".",
         };
         let rest = empty.repeat(inner.saturating_sub(width(&filled)));
@@ -243,7 +264,7 @@ impl<'a> Canvas<'a> {
 
     pub(in crate::tui) const fn horizontal(&self) -> &'static str {
         match self.glyphs {
-            Glyphs::Unicode => "─",
+            Glyphs::Unicode | Glyphs::Blocks => "─",
             Glyphs::Ascii => "-",
         }
     }
