@@ -45,7 +45,11 @@ impl Daemon {
                 Some(job) => Reply::Job(Box::new(self.detail(&job))),
                 None => unavailable(),
             },
-            Query::Meter { .. } | Query::MeterCheck => unavailable(),
+            Query::Meter { .. }
+            | Query::MeterCheck
+            | Query::JobFile { .. }
+            | Query::WhatIf { .. }
+            | Query::Undoable => unavailable(),
         }
     }
 

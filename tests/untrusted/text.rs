@@ -10,7 +10,7 @@ use overnight::cli::{self, Invocation, Io, Setup};
 use overnight::config::{Config, Environment, Paths};
 use overnight::model::{Cursor, DeviceState, Outcome, is_unsafe};
 use overnight::protocol::{
-    InboxRow, InboxState, JobDetail, JobRow, Notice, NoticeLevel, Query, Reply, Request, Snapshot,
+    EditMark, InboxRow, InboxState, JobDetail, JobRow, Notice, NoticeLevel, Query, Reply, Request, Snapshot,
 };
 use overnight::tui::{Depth, Glyphs, Opened, Overlay, Screen, Screenful, Tab, load};
 use serde_json::Value;
@@ -310,6 +310,7 @@ fn hostile_row(id: u64, state: Cursor) -> JobRow {
         directory: words().into(),
         log: words().into(),
         paused_by: Some(words()),
+        editing: Some(EditMark { by: words(), until: 0 }),
         outcome: (state == Cursor::Done).then(|| Outcome::Cancelled { by: words() }),
         ..row(id, state)
     }
@@ -388,6 +389,17 @@ fn hostile_answer(request: &Request) -> Reply {
         }
         Request::Query(Query::MeterCheck) => Reply::MeterChecked { leases: 1, differences: vec![hostile()] },
         Request::Query(Query::Notices) => Reply::Notices(hostile_snapshot().notices),
+        Request::Query(Query::JobFile { .. } | Query::WhatIf { .. }) => {
+            Reply::NotFound { message: hostile() }
+        }
+        Request::Query(Query::Undoable) => Reply::Undoable(vec![overnight::protocol::UndoRow {
+            job: overnight::model::JobId(17),
+            name: hostile(),
+            what: hostile(),
+            by: hostile(),
+            at: 0,
+            until: 0,
+        }]),
         Request::Query(Query::Ping) | Request::Subscribe { .. } => Reply::Pong,
         Request::Command(overnight::protocol::Command::Pause { .. }) => Reply::Ok { message: hostile() },
         Request::Command(overnight::protocol::Command::Resume { .. }) => {
