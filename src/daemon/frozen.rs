@@ -45,7 +45,9 @@ impl Daemon {
                 Some(job) => Reply::Job(Box::new(self.detail(&job))),
                 None => unavailable(),
             },
-            Query::Meter { .. } | Query::MeterCheck => unavailable(),
+            Query::GpuHistory { .. } | Query::Timeline { .. } | Query::Meter { .. } | Query::MeterCheck => {
+                unavailable()
+            }
         }
     }
 

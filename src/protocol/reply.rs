@@ -1,6 +1,6 @@
 //! What the scheduler answers.
 
-use super::{Diagnostic, GpuRow, Hello, JobDetail, JobRow, Notice, Snapshot, Update};
+use super::{Diagnostic, GpuHistory, GpuRow, Hello, JobDetail, JobRow, Notice, Snapshot, Timeline, Update};
 use crate::model::{Generation, JobId};
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,10 @@ pub enum Reply {
     Job(Box<JobDetail>),
     /// To `Query::Gpus`.
     Gpus(Vec<GpuRow>),
+    /// To `Query::GpuHistory`.
+    GpuHistory(Box<GpuHistory>),
+    /// To `Query::Timeline`.
+    Timeline(Box<Timeline>),
     /// To `Query::Meter`.
     Meter(MeterTable),
     /// To `Query::MeterCheck`: what does not add up; empty if all does.
