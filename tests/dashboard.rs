@@ -10,8 +10,8 @@ use overnight::model::{
     Cursor, DeviceState, Generation, JobId, Now, Outcome, Quarantine, Revision, Span, Uuid,
 };
 use overnight::protocol::{
-    Command, Connection, GpuSelect, JobDetail, JobRow, Notice, NoticeLevel, Place, Reply, Snapshot, StepRow,
-    Update,
+    Command, Connection, GpuSelect, JobDetail, JobRow, Move, Notice, NoticeLevel, Place, Reply, Snapshot,
+    StepRow, Update,
 };
 use overnight::tui::{
     Action, Asked, Button, Clear, Confirm, Depth, FeedEvent, Glyphs, Incomplete, Keymap, Mode, Opened,
@@ -949,8 +949,14 @@ fn updates_carry_changed_rows_only_and_the_rest_stays() {
     row.name = "renamed".into();
     let order: Vec<JobId> = all.jobs.iter().rev().map(|row| row.id).collect();
     let history_order: Vec<JobId> = all.history.iter().skip(1).map(|row| row.id).collect();
-    let changed = Snapshot { jobs: vec![Arc::new(row)], history: Vec::new(), ..busy() };
-    let message = Update { revision: Revision(901), snapshot: changed, order: order.clone(), history_order };
+    let message = Update {
+        revision: Revision(901),
+        since: Some(Revision(900)),
+        rows: vec![Arc::new(row)],
+        jobs: vec![Move::All { jobs: order.clone() }],
+        history: vec![Move::All { jobs: history_order }],
+        ..Update::default()
+    };
     assert_eq!(fold(&mut snap, message.clone()), Ok(()));
     assert_eq!(snap.jobs.iter().map(|row| row.id).collect::<Vec<_>>(), order);
     assert_eq!(snap.jobs.iter().find(|row| row.id == JobId(144)).unwrap().name, "renamed");
@@ -959,7 +965,8 @@ fn updates_carry_changed_rows_only_and_the_rest_stays() {
     let before = snap.clone();
     assert_eq!(fold(&mut snap, old), Ok(()));
     assert_eq!(snap, before, "what is older is not taken in");
-    let unknown = Update { order: vec![JobId(9999)], ..message };
+    let jobs = vec![Move::All { jobs: vec![JobId(9999)] }];
+    let unknown = Update { jobs, since: Some(Revision(901)), ..message };
     assert_eq!(fold(&mut snap, unknown.clone()), Err(Incomplete));
     let mut person = Person::at(busy(), (80, 24));
     let out = receive(&mut person.ui, &mut person.snap, FeedEvent::Update(Box::new(unknown)), now());

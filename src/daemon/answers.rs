@@ -71,6 +71,8 @@ impl Daemon {
                 Reply::Refused { message: "this cannot be asked yet".to_owned() }
             }
             Query::Gpus => Reply::Gpus(self.with_frame(|daemon, frame| view::gpus(&daemon.world, frame))),
+            Query::GpuHistory { .. } => Reply::GpuHistory(Box::default()),
+            Query::Timeline { .. } => Reply::Timeline(Box::default()),
             Query::Notices => Reply::Notices(self.notices()),
             Query::Meter { by, since_ms, until_ms } => self.meter(by, since_ms, until_ms),
             Query::MeterCheck => self.meter_check(),

@@ -137,9 +137,9 @@ impl Daemon {
         for (query, answer) in std::mem::take(&mut waiting.queries) {
             drop(answer.send(self.answer_frozen(&query, &reason)));
         }
-        for (since, answer) in std::mem::take(&mut waiting.updates) {
+        for (_, answer) in std::mem::take(&mut waiting.updates) {
             let picture = self.frozen_picture(&reason);
-            drop(answer.send(Box::new(super::picture::update(&picture, since))));
+            drop(answer.send(Box::new(super::picture::whole(picture))));
         }
     }
 
@@ -194,9 +194,9 @@ impl Daemon {
                 };
                 drop(answer.send(reply));
             }
-            Message::Update { since, answer } => {
+            Message::Update { answer, .. } => {
                 let snapshot = self.frozen_picture(&reason);
-                drop(answer.send(Box::new(super::picture::update(&snapshot, since))));
+                drop(answer.send(Box::new(super::picture::whole(snapshot))));
             }
             Message::Subscribers(change) => {
                 self.subscribers = self.subscribers.saturating_add_signed(change as isize);

@@ -160,9 +160,9 @@ impl Daemon {
         for (query, answer) in std::mem::take(&mut waiting.queries) {
             self.answer(query, &answer).await;
         }
-        for (since, answer) in std::mem::take(&mut waiting.updates) {
+        for (_, answer) in std::mem::take(&mut waiting.updates) {
             let snapshot = self.snapshot();
-            drop(answer.send(Box::new(super::picture::update(&snapshot, since))));
+            drop(answer.send(Box::new(super::picture::whole(snapshot))));
         }
     }
 

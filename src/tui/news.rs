@@ -127,6 +127,8 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
         | Reply::Resolved { .. }
         | Reply::Job(_)
         | Reply::Gpus(_)
+        | Reply::GpuHistory(_)
+        | Reply::Timeline(_)
         | Reply::Meter(_)
         | Reply::MeterChecked { .. }
         | Reply::Notices(_)
