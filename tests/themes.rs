@@ -316,7 +316,7 @@ fn check_passes_all_that_are_bundled_and_fails_a_broken_one_with_its_place() {
     ]);
     let said = account.run(&["check", "faint"], false);
     assert_eq!(said.exit, Exit::Failed);
-    let fault = "faint: ~/.config/overnight/themes/faint.toml:3:6: [ui] base has 1.34:1 in true, and needs 4.5:1 (so do ";
+    let fault = "faint: ~/.config/overnight/themes/faint.toml:3:6: [ui] base has 1.35:1 in true, and needs 4.5:1 (so do ";
     assert!(said.out.lines().any(|line| line.starts_with(fault)), "{}", said.out);
     let path = account.home.path().join(".config/overnight/themes/broken.toml");
     for name in ["broken", path.to_str().unwrap()] {

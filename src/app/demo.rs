@@ -5,7 +5,7 @@ use crate::cli::{CliError, DashboardArgs, DemoArgs, Exit, Setup};
 use crate::client::{Client, ClientError};
 use crate::config::Paths;
 use crate::model::{Generation, JobId, JobState, Span, chain};
-use crate::protocol::{Command, JobRow, Query, Reply, Request, Update};
+use crate::protocol::{Command, JobRow, Query, Reply, Request, Snapshot, Update};
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ fn follow(setup: &Setup) -> Result<bool, CliError> {
     while outcomes.len() < expected.len() {
         let update: Update = client.next_update()?;
         let took = Span(crate::clock::monotonic().0 - began.0);
-        for row in update.snapshot.jobs.iter().chain(&update.snapshot.history) {
+        for row in &update.rows {
             if seen.insert(row.id, row.state) != Some(row.state) {
                 say(&line(row, took));
             }
@@ -215,11 +215,13 @@ fn clear_away(setup: &Setup, root: &Path) {
 fn end_jobs(setup: &Setup) -> Result<(), ClientError> {
     let mut client = Client::connect(&setup.paths, Duration::from_secs(5))?;
     client.request(Request::Subscribe { every_ms: 50 })?;
+    let mut picture = Snapshot::default();
     let mut live: HashMap<JobId, Generation> = HashMap::new();
     loop {
-        let update = client.next_update()?;
-        live.retain(|id, _| update.order.contains(id));
-        for row in update.snapshot.jobs {
+        // Nothing else is asked on this connection, so that each update builds on the one before.
+        let _whole = picture.fold(client.next_update()?);
+        live.retain(|id, _| picture.jobs.iter().any(|row| row.id == *id));
+        for row in &picture.jobs {
             let new = live.insert(row.id, row.generation) != Some(row.generation);
             if new && matches!(row.state, JobState::Queued | JobState::Renting | JobState::Running) {
                 let cancel =

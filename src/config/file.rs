@@ -40,8 +40,8 @@ pub struct Config {
     /// Default: `auto`; `mono` if `NO_COLOR` is set.
     #[schemars(with = "Option<serde_json::Value>")]
     pub theme: Option<ThemeSetting>,
-    /// Keys of the dashboard: an action's name and its keys, such as `cancel = ["x", "f9"]`. Known, and not
-    /// used yet.
+    /// Keys of the dashboard: an action's name and its keys, such as `cancel = ["x", "F9"]`;
+    /// docs/keys.md has them all.
     pub keys: BTreeMap<String, Vec<String>>,
     /// How the dashboard draws.
     pub ui: UiConfig,

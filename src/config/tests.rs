@@ -54,7 +54,10 @@ fn a_theme_is_one_or_a_pair() {
     assert_eq!(parse(&toml::to_string(&pair).unwrap()).unwrap(), pair);
     for (text, message) in [
         ("theme = { dark = \"nord\" }", "missing field `light`"),
-        ("theme = { dark = \"nord\", lite = \"mono\" }", "unknown key `lite`, expected one of `dark`, `light`"),
+        (
+            "theme = { dark = \"nord\", lite = \"mono\" }",
+            "unknown key `lite`, expected one of `dark`, `light`",
+        ),
         ("theme = 3", "a theme's name, or {dark"),
     ] {
         let said = parse(text).unwrap_err();

@@ -67,7 +67,12 @@ impl Daemon {
                 Some(job) => Reply::Job(Box::new(self.detail(&job))),
                 None => Reply::NotFound { message: format!("no job {job}") },
             },
+            Query::JobFile { .. } | Query::WhatIf { .. } | Query::Undoable => {
+                Reply::Refused { message: "this cannot be asked yet".to_owned() }
+            }
             Query::Gpus => Reply::Gpus(self.with_frame(|daemon, frame| view::gpus(&daemon.world, frame))),
+            Query::GpuHistory { .. } => Reply::GpuHistory(Box::default()),
+            Query::Timeline { .. } => Reply::Timeline(Box::default()),
             Query::Notices => Reply::Notices(self.notices()),
             Query::Meter { by, since_ms, until_ms } => self.meter(by, since_ms, until_ms),
             Query::MeterCheck => self.meter_check(),

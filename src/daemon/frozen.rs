@@ -45,7 +45,13 @@ impl Daemon {
                 Some(job) => Reply::Job(Box::new(self.detail(&job))),
                 None => unavailable(),
             },
-            Query::Meter { .. } | Query::MeterCheck => unavailable(),
+            Query::Meter { .. }
+            | Query::MeterCheck
+            | Query::GpuHistory { .. }
+            | Query::Timeline { .. }
+            | Query::JobFile { .. }
+            | Query::WhatIf { .. }
+            | Query::Undoable => unavailable(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::tui::look::text::{cut, width};
 use crate::tui::look::theme::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
 /// Which characters lines and bars are made of.
@@ -124,6 +124,7 @@ impl<'a> Canvas<'a> {
         }
         // One colour from end to end: a state's colour, reversed, would be a patch. Its word and place still tell.
         let plain = self.theme.style(Role::Text).remove_modifier(Modifier::DIM);
+        let plain = plain.fg(plain.fg.unwrap_or(Color::Reset));
         self.buf.set_style(area, plain);
         self.over(area, Role::CursorRow);
         self.cursor.get_or_insert((area.x, area.y, false));

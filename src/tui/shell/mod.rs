@@ -11,7 +11,7 @@ use crate::clock;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
-use crate::tui::keys::{Action, action};
+use crate::tui::keys::{Action, Keymap};
 use crate::tui::look::theme::Theme;
 use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
@@ -21,6 +21,7 @@ use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use terminal::{Guard, Tty};
@@ -97,6 +98,7 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
         dir: options.theme_dir.clone(),
         depth: options.depth,
         glyphs: options.glyphs,
+        broken: false,
     };
     look.watch(&events).map_err(|source| TuiError::Thread { doing: "watches themes", source })?;
     Link { connector: Box::new(connector), events, commands: asked, every: Span(FRAME_MS[remote]) }
@@ -166,6 +168,11 @@ impl Shell {
         let now = clock::now();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
         ui.me = options.me;
+        let (keys, faults) = Keymap::with(&options.keys);
+        ui.keys = Arc::new(keys);
+        if let Some(fault) = faults.first() {
+            ui.say(Level::Error, fault.clone(), None);
+        }
         ui.size = terminal::size();
         let mut shell = Self {
             screen: Screenful::new(Tty, ui.size),
@@ -190,9 +197,12 @@ impl Shell {
 
     /// Puts the wished theme on; one that cannot be used leaves the one that is on, and says why and where.
     fn dress(&mut self) {
-        match self.look.load() {
+        let loaded = self.look.load();
+        self.look.broken = loaded.is_err();
+        match loaded {
             Ok(theme) => {
-                if let Some(warning) = theme.warnings.first() {
+                let fault = self.ui.message.as_ref().is_some_and(|message| message.level == Level::Error);
+                if let Some(warning) = theme.warnings.first().filter(|_| !fault) {
                     self.ui.say(Level::Warning, warning.clone(), None);
                 }
                 self.theme = theme;
@@ -203,19 +213,16 @@ impl Shell {
         self.ui.glyphs = self.theme.glyphs(self.look.glyphs);
     }
 
-    /// The theme's file was saved: says that it is on, where that is news.
+    /// A theme's file was saved: says that it is on, where that is news. What else went wrong stays on the screen.
     fn redress(&mut self) {
-        let before = (self.theme.clone(), self.ui.message.take());
+        let (before, broken) = (self.theme.clone(), self.look.broken);
+        let message = self.ui.message.take();
         self.dress();
-        if self.ui.message.is_none() {
-            let fault = before
-                .1
-                .as_ref()
-                .is_some_and(|message| message.level == Level::Error && message.job.is_none());
-            self.ui.message = before.1;
-            if self.theme != before.0 || fault {
-                self.ui.say(Level::Info, format!("theme {} was read again", self.theme.name), None);
-            }
+        let fault = message.as_ref().is_some_and(|message| message.level == Level::Error && !broken);
+        if self.ui.message.is_none() && (fault || (self.theme == before && !broken)) {
+            self.ui.message = message;
+        } else if self.ui.message.is_none() {
+            self.ui.say(Level::Info, format!("theme {} was read again", self.theme.name), None);
         }
     }
 
@@ -353,7 +360,7 @@ impl Shell {
     }
 
     fn key(&mut self, key: KeyEvent, now: Now) -> Vec<UiCommand> {
-        let action = action(update::mode(&self.ui), self.ui.prefix, key);
+        let action = self.ui.keys.action(update::mode(&self.ui), self.ui.prefix, key);
         action.map_or_else(Vec::new, |action| self.act(action, now))
     }
 

@@ -26,6 +26,8 @@ pub(in crate::tui) struct Wanted {
     pub(in crate::tui) depth: Depth,
     /// The characters, unless the theme wants others.
     pub(in crate::tui) glyphs: Glyphs,
+    /// It could not be used when it was read last.
+    pub(in crate::tui) broken: bool,
 }
 
 impl Wanted {
@@ -45,7 +47,8 @@ impl Wanted {
 
     /// Starts the thread. Without it themes stay as they are, and nothing else is lost: that it cannot watch is no failure.
     pub(in crate::tui) fn watch(&self, events: &Sender<FeedEvent>) -> std::io::Result<()> {
-        let Some(home) = self.home() else { return Ok(()) };
+        // Events come with absolute paths.
+        let Some(Ok(home)) = self.home().map(std::path::absolute) else { return Ok(()) };
         let (hints, hinted) = channel();
         let Some(watch) = Watch::start(home, &hints) else { return Ok(()) };
         let events = events.clone();
@@ -138,6 +141,7 @@ mod tests {
             dir: Some(dir.to_owned()),
             depth: Depth::True,
             glyphs: Glyphs::Unicode,
+            broken: false,
         };
         let (events, arrives) = channel();
         wanted.watch(&events).unwrap();
@@ -216,7 +220,13 @@ mod tests {
     #[test]
     fn nothing_to_watch_is_no_failure() {
         let (events, _arrives) = channel();
-        let nowhere = Wanted { name: "auto".into(), dir: None, depth: Depth::True, glyphs: Glyphs::Unicode };
+        let nowhere = Wanted {
+            name: "auto".into(),
+            dir: None,
+            depth: Depth::True,
+            glyphs: Glyphs::Unicode,
+            broken: false,
+        };
         nowhere.watch(&events).unwrap();
         Wanted { dir: Some("/nonexistent/overnight/themes".into()), ..nowhere }.watch(&events).unwrap();
     }
@@ -231,6 +241,7 @@ mod tests {
             dir: None,
             depth: Depth::True,
             glyphs: Glyphs::Unicode,
+            broken: false,
         };
         let (events, arrives) = channel();
         wanted.watch(&events).unwrap();

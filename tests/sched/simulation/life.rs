@@ -230,14 +230,13 @@ impl Life {
         if self.faults.strikes_near(&mut self.dice, Fault::KilledBeforeAppend, near) {
             return self.crash();
         }
-        if !decision.events.is_empty() && !self.make_durable(&decision) {
-            return self.crash();
-        }
+        let committed = if decision.events.is_empty() { Some(false) } else { self.make_durable(&decision) };
+        let Some(failed) = committed else { return self.crash() };
         self.people.told(&decision);
         if self.faults.strikes_near(&mut self.dice, Fault::KilledAfterAppend, near) {
             return self.crash();
         }
-        let (effects, late) = in_time(decision.effects, &self.machine.now());
+        let (effects, late) = in_time(decision.effects, &self.machine.now(), failed);
         self.pending.extend(late);
         for effect in effects {
             if self.faults.strikes_near(&mut self.dice, Fault::KilledBetweenEffects, near) {
