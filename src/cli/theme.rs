@@ -102,15 +102,15 @@ fn glyphs(setup: &Setup) -> Glyphs {
 }
 
 fn load(name: &str, depth: Depth, setup: &Setup, io: &mut Io<'_>) -> Result<Theme, CliError> {
-    let theme = tui::load(name, setup.theme_dir().as_deref(), depth).map_err(refused)?;
+    let theme = tui::load(name, setup.theme_dir().as_deref(), depth).map_err(|error| refused(&error))?;
     for warning in &theme.warnings {
         io.note(&format!("warning: {warning}"));
     }
     Ok(theme)
 }
 
-fn refused(error: ThemeError) -> CliError {
-    CliError::Refused { message: crate::model::chain(&error) }
+fn refused(error: &ThemeError) -> CliError {
+    CliError::Refused { message: crate::model::chain(error) }
 }
 
 /// With its styles on a terminal, or where a depth was asked for; else its characters.

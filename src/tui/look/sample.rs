@@ -162,7 +162,7 @@ mod tests {
 
     fn text(buf: &Buffer) -> String {
         buf.content.chunks(usize::from(buf.area.width)).fold(String::new(), |mut text, row| {
-            row.iter().for_each(|cell| text.push_str(cell.symbol()));
+            text.extend(row.iter().map(|cell| cell.symbol()));
             text.trim_end().to_owned() + "\n"
         })
     }
@@ -184,7 +184,7 @@ mod tests {
         };
         let mut file = String::new();
         for section in ["ui", "state", "gauge", "log"] {
-            file.push_str(&format!("[{section}]\n"));
+            file.extend(["[", section, "]\n"]);
             let lines = R::ALL.iter().enumerate().map(look).filter(|(of, _)| *of == section);
             lines.for_each(|(_, line)| file.push_str(&line));
         }

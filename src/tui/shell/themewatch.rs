@@ -1,6 +1,7 @@
 //! Notices that a theme was saved. A thread watches the directory that themes are read from and says so once the editor has
 //! come to rest, whether it writes in place or renames a new file over the old one.
 
+use crate::clock;
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::look::colour::Depth;
 use crate::tui::look::theme::{self, Theme, ThemeError};
@@ -8,12 +9,12 @@ use crate::tui::shell::feed::FeedEvent;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Silence after which a save is over.
 const QUIET: Duration = Duration::from_millis(100);
 /// A directory that never comes to rest is looked at all the same.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE_MS: u64 = 1_000;
 
 /// The theme that is wished for, however often its file is broken in between.
 #[derive(Debug, Clone)]
@@ -95,9 +96,9 @@ impl Watch {
 
     fn run(mut self, hinted: &Receiver<Hint>, events: &Sender<FeedEvent>) {
         while let Ok(first) = hinted.recv() {
-            let since = Instant::now();
+            let since = clock::monotonic().0;
             let mut moved = first == Hint::Home;
-            while since.elapsed() < PATIENCE {
+            while clock::monotonic().0.saturating_sub(since) < PATIENCE_MS {
                 match hinted.recv_timeout(QUIET) {
                     Ok(hint) => moved |= hint == Hint::Home,
                     Err(RecvTimeoutError::Timeout) => break,

@@ -15,7 +15,7 @@ const LOW_VISION: f64 = 7.0;
 /// What is asked of lines.
 const EDGE: f64 = 2.0;
 /// What is asked between two states.
-pub(super) const APART: f64 = 20.0;
+const APART: f64 = 20.0;
 /// Rounding of a figure is no fault.
 const SLACK: f64 = 0.005;
 

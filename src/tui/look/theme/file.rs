@@ -183,17 +183,16 @@ impl Reader<'_> {
                 let pass = |pass: bool| if pass { "pass" } else { "strip" };
                 self.out.log_ansi = Some(self.one_of(value, [true, false], pass)?);
             }
-            (_, typed) => match Role::named(section, typed) {
-                Some(role) => {
+            (_, typed) => {
+                if let Some(role) = Role::named(section, typed) {
                     let look = self.look(value)?;
                     self.out.looks.push((role, look));
-                }
-                None => {
+                } else {
                     let roles = Role::ALL.iter().map(|role| role.name());
                     let here = roles.filter(|(of, _)| *of == section).map(|(_, name)| name);
                     self.unknown(name, &format!("role in [{section}]"), here);
                 }
-            },
+            }
         }
         Ok(())
     }
@@ -312,13 +311,11 @@ impl Reader<'_> {
         name: impl Fn(T) -> &'static str,
     ) -> Result<T, ThemeError> {
         let typed = self.string(value)?;
-        match of.into_iter().find(|one| name(*one) == typed) {
-            Some(one) => Ok(one),
-            None => {
-                let names: Vec<&str> = of.into_iter().map(name).collect();
-                self.fault(value, format!("one of {}", names.join(", ")))
-            }
+        if let Some(one) = of.into_iter().find(|one| name(*one) == typed) {
+            return Ok(one);
         }
+        let names: Vec<&str> = of.into_iter().map(name).collect();
+        self.fault(value, format!("one of {}", names.join(", ")))
     }
 }
 

@@ -30,14 +30,14 @@ pub(super) fn chain(name: &str, find: Find<'_>) -> Result<Chain, ThemeError> {
     let mut seen = vec![(own.clone(), text.origin == Origin::Bundled)];
     loop {
         let (stem, bundled) = seen.last().cloned().unwrap_or_default();
-        let file = file::read(&text.file, &stem, &text.text)?;
+        let file = file::read(&text.file, &stem, &text.body)?;
         let parent = file.inherits.clone();
         files.push(file);
         let Some((at, parent)) = parent else {
             if (stem.as_str(), bundled) != ("auto", true)
                 && let Some(auto) = source::bundled("auto")
             {
-                files.push(file::read(&auto.file, "auto", &auto.text)?);
+                files.push(file::read(&auto.file, "auto", &auto.body)?);
             }
             return Ok(Chain { files, origin, name: own });
         };

@@ -44,7 +44,7 @@ pub enum Origin {
 pub(super) struct Text {
     /// For messages.
     pub(super) file: Arc<str>,
-    pub(super) text: String,
+    pub(super) body: String,
     pub(super) origin: Origin,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn find(
 pub(super) fn bundled(name: &str) -> Option<Text> {
     let (name, text) = BUNDLED.iter().find(|(bundled, _)| *bundled == name)?;
     let file = format!("themes/{name}.toml").into();
-    Some(Text { file, text: (*text).to_owned(), origin: Origin::Bundled })
+    Some(Text { file, body: (*text).to_owned(), origin: Origin::Bundled })
 }
 
 const MISSING: &str = "there is no such file";
@@ -113,7 +113,7 @@ fn read(path: &Path) -> Result<Text, ThemeError> {
     file.take(LARGEST).read_to_end(&mut bytes).map_err(|error| fault(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| fault("this is not UTF-8 text".to_owned()))?;
     let file = crate::model::clean_line(&path.display().to_string()).into();
-    Ok(Text { file, text, origin: Origin::File(path.to_owned()) })
+    Ok(Text { file, body: text, origin: Origin::File(path.to_owned()) })
 }
 
 /// The names of the user's own themes, sorted; none if there is no such directory.
