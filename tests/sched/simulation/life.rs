@@ -152,9 +152,12 @@ impl Life {
         self.decide(inputs);
     }
 
-    /// Whether nothing will ever happen by itself.
+    /// Whether nothing will happen by itself before long.
     pub(super) fn is_quiet(&self) -> bool {
-        self.agenda.is_empty() && self.pending.is_empty() && self.wake.is_none() && self.telemetry.is_none()
+        // What thaws in the night is nothing to wait for.
+        let soon = self.machine.t + 3_600_000;
+        let nothing_soon = self.agenda.first_key_value().is_none_or(|((at, ..), _)| *at > soon);
+        nothing_soon && self.pending.is_empty() && self.wake.is_none() && self.telemetry.is_none()
     }
 
     /// What has happened by now: to the machine at once, to the scheduler as inputs. At times one of them only, for who
