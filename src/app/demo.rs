@@ -5,7 +5,7 @@ use crate::cli::{CliError, DashboardArgs, DemoArgs, Exit, Setup};
 use crate::client::{Client, ClientError};
 use crate::config::Paths;
 use crate::model::{Generation, JobId, JobState, Span, chain};
-use crate::protocol::{Command, JobRow, Query, Reply, Request, Update};
+use crate::protocol::{Command, JobRow, Query, Reply, Request, Snapshot, Update};
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) fn run(setup: &Setup, args: &DemoArgs) -> ExitCode {
     // However this process ends, its scheduler sees that and clears up.
     let (code, alive) = match background::start_throw_away(&setup, &arguments) {
         Err(error) => (fail(&error), None),
-        Ok(alive) => (if plain { in_lines(&setup) } else { on_screen(&setup) }, alive),
+        Ok(alive) => (if plain { in_lines(&setup) } else { on_screen(&setup, &args.dashboard) }, alive),
     };
     clear_away(&setup, &root);
     drop(alive);
@@ -59,9 +59,9 @@ fn in_lines(setup: &Setup) -> ExitCode {
     }
 }
 
-fn on_screen(setup: &Setup) -> ExitCode {
+fn on_screen(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     let dropper = Dropper::start(setup.paths.inbox());
-    let code = show(setup, &DashboardArgs::default());
+    let code = show(setup, args);
     drop(dropper);
     code
 }
@@ -78,7 +78,7 @@ fn follow(setup: &Setup) -> Result<bool, CliError> {
     while outcomes.len() < expected.len() {
         let update: Update = client.next_update()?;
         let took = Span(crate::clock::monotonic().0 - began.0);
-        for row in update.snapshot.jobs.iter().chain(&update.snapshot.history) {
+        for row in &update.rows {
             if seen.insert(row.id, row.state) != Some(row.state) {
                 say(&line(row, took));
             }
@@ -215,11 +215,13 @@ fn clear_away(setup: &Setup, root: &Path) {
 fn end_jobs(setup: &Setup) -> Result<(), ClientError> {
     let mut client = Client::connect(&setup.paths, Duration::from_secs(5))?;
     client.request(Request::Subscribe { every_ms: 50 })?;
+    let mut picture = Snapshot::default();
     let mut live: HashMap<JobId, Generation> = HashMap::new();
     loop {
-        let update = client.next_update()?;
-        live.retain(|id, _| update.order.contains(id));
-        for row in update.snapshot.jobs {
+        // Nothing else is asked on this connection, so that each update builds on the one before.
+        let _whole = picture.fold(client.next_update()?);
+        live.retain(|id, _| picture.jobs.iter().any(|row| row.id == *id));
+        for row in &picture.jobs {
             let new = live.insert(row.id, row.generation) != Some(row.generation);
             if new && matches!(row.state, JobState::Queued | JobState::Renting | JobState::Running) {
                 let cancel =

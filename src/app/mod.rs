@@ -200,16 +200,14 @@ fn dashboard(setup: &Setup, args: &DashboardArgs) -> ExitCode {
 /// The dashboard over a scheduler that runs.
 fn show(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     let mut options = tui::Options::from_lookup(&|name| lookup(setup, name));
-    if let Some(theme) =
-        args.theme.as_ref().or(setup.config.theme.as_ref().filter(|_| setup.environment.theme.is_none()))
-    {
-        options.theme.clone_from(theme);
-    }
+    options.theme = setup.theme(args.theme.as_deref());
+    options.depth = args.color.unwrap_or(options.depth);
     if args.ascii || setup.config.ui.ascii == Some(true) {
         options.glyphs = tui::Glyphs::Ascii;
     }
     options.tz = setup.zone.clone();
     options.me.clone_from(&setup.environment.user);
+    options.keys.clone_from(&setup.config.keys);
     match tui::run(options, connector::Scheduler::new(setup.clone())) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => complain(&chain(&error)),

@@ -4,7 +4,7 @@ use super::ls::word;
 use super::session::Session;
 use super::{CliError, Exit, Io, Setup, when};
 use crate::model::{Cursor, JobId, Outcome};
-use crate::protocol::{InboxState, JobRow, NoticeLevel, Query, Reply, Snapshot, Update};
+use crate::protocol::{InboxState, JobRow, NoticeLevel, Update};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Waits until these jobs are done.
@@ -41,7 +41,7 @@ pub(super) fn until_done(
         if pending.is_empty() {
             return Ok(exit);
         }
-        let active: HashSet<JobId> = session.update()?.order.into_iter().collect();
+        let active: HashSet<JobId> = session.picture()?.jobs.iter().map(|row| row.id).collect();
         look = pending.iter().copied().filter(|id| !active.contains(id)).collect();
     }
 }
@@ -64,53 +64,38 @@ struct Seen {
 pub(super) fn watch(setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
     let mut session = Session::open(setup)?;
     session.subscribe()?;
-    let Reply::Snapshot(first) = session.query(Query::Snapshot { since: None })? else {
-        return Err(CliError::Answer);
-    };
+    let first = session.update()?;
     let mut seen = Seen::default();
     // What is there already is not news; how much it is, is.
     seen.changes(&first);
-    let running = first.jobs.iter().filter(|row| row.state != Cursor::Queued).count();
-    let waiting = first.jobs.len() - running;
+    let active = first.rows.iter().filter(|row| row.state != Cursor::Done);
+    let (waiting, running): (Vec<_>, Vec<_>) = active.partition(|row| row.state == Cursor::Queued);
     let at = when::exact(first.at.wall_ms, &setup.zone);
-    io.line(&format!("{at} watching: {running} running, {waiting} waiting, {} GPUs", first.gpus.len()))?;
+    let (running, waiting, gpus) = (running.len(), waiting.len(), first.gpus.len());
+    io.line(&format!("{at} watching: {running} running, {waiting} waiting, {gpus} GPUs"))?;
     io.flush()?;
     loop {
         let update = session.update()?;
-        if update.revision <= first.revision {
-            // Sent before the snapshot was taken, and read after it.
-            continue;
-        }
-        let at = when::exact(update.snapshot.at.wall_ms, &setup.zone);
-        for line in seen.changes(&update.snapshot) {
+        let at = when::exact(update.at.wall_ms, &setup.zone);
+        for line in seen.changes(&update) {
             io.line(&format!("{at} {line}"))?;
         }
         io.flush()?;
-        seen.forget(&update);
     }
 }
 
 impl Seen {
-    /// Jobs that the scheduler no longer lists can have no news: a watch of months does not grow with them.
-    fn forget(&mut self, update: &Update) {
-        let listed = update.order.len() + update.history_order.len();
-        if self.jobs.len() > 2 * listed + 1000 {
-            let listed: HashSet<JobId> = update.order.iter().chain(&update.history_order).copied().collect();
-            self.jobs.retain(|id, _| listed.contains(id));
-        }
-    }
-
     /// Takes note of everything, and says what is new.
-    fn changes(&mut self, snapshot: &Snapshot) -> Vec<String> {
+    fn changes(&mut self, update: &Update) -> Vec<String> {
         let mut lines = Vec::new();
-        for row in snapshot.history.iter().chain(&snapshot.jobs) {
+        for row in &update.rows {
             let now = (word(row), row.gpu_indices.clone());
             if self.jobs.get(&row.id) != Some(&now) {
                 lines.push(job_line(row));
                 self.jobs.insert(row.id, now);
             }
         }
-        for row in &snapshot.gpus {
+        for row in &update.gpus {
             let now = (row.state.word(), row.detail.clone());
             let before = self.gpus.insert(row.index, now.clone());
             // The details of a device that is used change with every reading; its state does not.
@@ -119,7 +104,7 @@ impl Seen {
                 lines.push(format!("gpu {}: {}{detail}", row.index, now.0));
             }
         }
-        for row in &snapshot.inbox {
+        for row in update.inbox.iter().flatten() {
             let refused = matches!(row.state, InboxState::Refused { .. });
             if self.inbox.insert(row.name.clone(), refused) != Some(refused)
                 && let InboxState::Refused { diagnostics } = &row.state
@@ -128,14 +113,15 @@ impl Seen {
                 lines.push(format!("inbox {}: refused: {why}", row.name));
             }
         }
-        let notices: BTreeSet<String> = snapshot
-            .notices
-            .iter()
-            .filter(|notice| notice.level != NoticeLevel::Info)
-            .map(|notice| notice.text.clone())
-            .collect();
-        lines.extend(notices.difference(&self.notices).map(|text| format!("! {text}")));
-        self.notices = notices;
+        if let Some(notices) = &update.notices {
+            let notices: BTreeSet<String> = notices
+                .iter()
+                .filter(|notice| notice.level != NoticeLevel::Info)
+                .map(|notice| notice.text.clone())
+                .collect();
+            lines.extend(notices.difference(&self.notices).map(|text| format!("! {text}")));
+            self.notices = notices;
+        }
         lines
     }
 }

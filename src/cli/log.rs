@@ -83,12 +83,9 @@ fn follow(detail: JobDetail, session: &mut Session, io: &mut Io<'_>) -> Result<E
         }
         let told = session.has_update() || wait(&watch, session, &tail)?;
         if told {
-            let update = session.update()?;
-            if let Some(row) = update.snapshot.jobs.iter().find(|row| row.id == job) {
-                tail.turn_to(&row.log, io)?;
-            }
-            if !update.order.contains(&job) {
-                done = look(job, session, &mut tail, io)?;
+            match session.picture()?.jobs.iter().find(|row| row.id == job) {
+                Some(row) => tail.turn_to(&row.log, io)?,
+                None => done = look(job, session, &mut tail, io)?,
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{CliError, Io, Setup};
 use crate::client::Client;
 use crate::model::{Generation, JobId};
-use crate::protocol::{Command, JobDetail, JobRow, NoticeLevel, Query, Reply, Request, Update};
+use crate::protocol::{Command, JobDetail, JobRow, NoticeLevel, Query, Reply, Request, Snapshot, Update};
 use jiff::tz::TimeZone;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -16,11 +16,14 @@ const EVERY_MS: u64 = 200;
 pub(super) struct Session {
     client: Client,
     zone: TimeZone,
+    /// What a subscription has told.
+    picture: Snapshot,
 }
 
 impl Session {
     pub(super) fn open(setup: &Setup) -> Result<Self, CliError> {
-        Ok(Self { client: Client::connect(&setup.paths, GREETING)?, zone: setup.zone.clone() })
+        let client = Client::connect(&setup.paths, GREETING)?;
+        Ok(Self { client, zone: setup.zone.clone(), picture: Snapshot::default() })
     }
 
     /// An answer; a refusal in any form is an error with the scheduler's words.
@@ -100,8 +103,20 @@ impl Session {
         }
     }
 
+    /// What changed next.
     pub(super) fn update(&mut self) -> Result<Update, CliError> {
         Ok(self.client.next_update()?)
+    }
+
+    /// Everything, after the next change.
+    pub(super) fn picture(&mut self) -> Result<&Snapshot, CliError> {
+        let update = self.update()?;
+        if self.picture.fold(update).is_err()
+            && let Reply::Snapshot(whole) = self.query(Query::Snapshot { since: None })?
+        {
+            self.picture = *whole;
+        }
+        Ok(&self.picture)
     }
 
     /// Whether [`Session::update`] would not have to wait for the socket.

@@ -54,23 +54,7 @@ fn next(stream: &mut BufReader<UnixStream>) -> Request {
 
 fn update(revision: u64) -> ServerMessage {
     let revision = crate::model::Revision(revision);
-    let snapshot = crate::protocol::Snapshot {
-        revision,
-        at: crate::clock::now(),
-        scheduler: crate::protocol::SchedulerInfo::default(),
-        jobs: Vec::new(),
-        history: Vec::new(),
-        gpus: Vec::new(),
-        meter: crate::protocol::MeterSummary::default(),
-        inbox: Vec::new(),
-        notices: Vec::new(),
-    };
-    ServerMessage::Update(Box::new(Update {
-        revision,
-        snapshot,
-        order: Vec::new(),
-        history_order: Vec::new(),
-    }))
+    ServerMessage::Update(Box::new(Update { revision, ..Update::default() }))
 }
 
 #[test]

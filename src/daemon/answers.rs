@@ -71,6 +71,8 @@ impl Daemon {
             Query::WhatIf { job, change } => self.what_if(job, change),
             Query::Undoable => Reply::Undoable(sched::undoable(&self.world, &crate::clock::now())),
             Query::Gpus => Reply::Gpus(self.with_frame(|daemon, frame| view::gpus(&daemon.world, frame))),
+            Query::GpuHistory { .. } => Reply::GpuHistory(Box::default()),
+            Query::Timeline { .. } => Reply::Timeline(Box::default()),
             Query::Notices => Reply::Notices(self.notices()),
             Query::Meter { by, since_ms, until_ms } => self.meter(by, since_ms, until_ms),
             Query::MeterCheck => self.meter_check(),

@@ -47,6 +47,8 @@ impl Daemon {
             },
             Query::Meter { .. }
             | Query::MeterCheck
+            | Query::GpuHistory { .. }
+            | Query::Timeline { .. }
             | Query::JobFile { .. }
             | Query::WhatIf { .. }
             | Query::Undoable => unavailable(),

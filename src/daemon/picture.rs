@@ -1,7 +1,7 @@
 //! The picture that screens get: rows with the revision in which they last changed, so that only those travel.
 
 use crate::model::{JobId, Now, Revision};
-use crate::protocol::{JobRow, Snapshot, Update};
+use crate::protocol::{JobRow, Move, Snapshot, Update};
 use crate::sched::World;
 use crate::sched::view::{self, Frame, Outlook};
 use std::collections::HashMap;
@@ -84,15 +84,22 @@ impl Picture {
     }
 }
 
-/// What a subscriber that has `since` does not have yet.
-pub(super) fn update(snapshot: &Snapshot, since: Option<Revision>) -> Update {
-    let order = snapshot.jobs.iter().map(|row| row.id).collect();
-    let history_order = snapshot.history.iter().map(|row| row.id).collect();
-    let newer = |rows: &[Arc<JobRow>]| -> Vec<Arc<JobRow>> {
-        rows.iter().filter(|row| since.is_none_or(|since| row.revision > since)).cloned().collect()
-    };
-    let mut changed = Snapshot { jobs: Vec::new(), history: Vec::new(), ..snapshot.clone() };
-    changed.jobs = newer(&snapshot.jobs);
-    changed.history = newer(&snapshot.history);
-    Update { revision: snapshot.revision, snapshot: changed, order, history_order }
+/// Everything, as an update.
+pub(super) fn whole(snapshot: Snapshot) -> Update {
+    let order = |rows: &[Arc<JobRow>]| vec![Move::All { jobs: rows.iter().map(|row| row.id).collect() }];
+    Update {
+        revision: snapshot.revision,
+        since: None,
+        at: snapshot.at,
+        scheduler: Some(snapshot.scheduler),
+        jobs: order(&snapshot.jobs),
+        history: order(&snapshot.history),
+        rows: snapshot.jobs.into_iter().chain(snapshot.history).collect(),
+        times: Vec::new(),
+        gpu_order: Some(snapshot.gpus.iter().map(|row| row.uuid.clone()).collect()),
+        gpus: snapshot.gpus,
+        meter: Some(snapshot.meter),
+        inbox: Some(snapshot.inbox),
+        notices: Some(snapshot.notices),
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The version of these shapes. Both sides must have the same; the remedy for a difference is one line.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// The first message each way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +85,20 @@ pub enum Query {
     Undoable,
     /// The devices.
     Gpus,
+    /// What the scheduler has read of the devices.
+    GpuHistory {
+        /// One device only.
+        gpu: Option<Uuid>,
+        /// Only the finest steps that cover so many of the last milliseconds; `None`: all.
+        span_ms: Option<u64>,
+    },
+    /// Who had, has and is expected to get which device.
+    Timeline {
+        /// From, wall milliseconds; `None`: a day ago.
+        from_ms: Option<i64>,
+        /// To, wall milliseconds; `None`: as far as the forecast goes.
+        until_ms: Option<i64>,
+    },
     /// The ledger.
     Meter {
         /// Rows by what.

@@ -6,18 +6,22 @@
 mod change;
 mod command;
 mod diagnostics;
+mod history;
 pub mod json;
 mod receipt;
 mod reply;
 mod snapshot;
+mod update;
 
 pub use change::{EditMark, Edited, Expectation, FieldChange, JobFile, UndoRow, WhatIf, WhatIfRow};
 pub use command::{
     Change, ClientMessage, Command, GpuSelect, Hello, Overrides, PROTOCOL, Place, Query, Request, SubmitFile,
 };
 pub use diagnostics::{Diagnostic, Edit, Severity};
+pub use history::{GpuHistory, GpuRing, GpuTrace, SpanKind, Timeline, TimelineSpan};
 pub use reply::{MeterBy, MeterRow, MeterTable, Reply, ServerMessage, SubmittedJob};
 pub use snapshot::{
     AttemptRow, Connection, GpuRow, InboxRow, InboxState, JobDetail, JobRow, MeterSummary, Notice,
-    NoticeLevel, OpenLease, PoolFacts, SchedulerInfo, Snapshot, StepRow, TaskCounts, Update, UserMeter,
+    NoticeLevel, OpenLease, PoolFacts, SchedulerInfo, Snapshot, StepRow, TaskCounts, UserMeter,
 };
+pub use update::{Incomplete, JobTimes, Move, Update};

@@ -1,7 +1,8 @@
 //! What the scheduler answers.
 
 use super::{
-    Diagnostic, Edited, GpuRow, Hello, JobDetail, JobFile, JobRow, Notice, Snapshot, UndoRow, Update, WhatIf,
+    Diagnostic, Edited, GpuHistory, GpuRow, Hello, JobDetail, JobFile, JobRow, Notice, Snapshot, Timeline,
+    UndoRow, Update, WhatIf,
 };
 use crate::model::{Generation, JobId};
 use serde::{Deserialize, Serialize};
@@ -102,6 +103,10 @@ pub enum Reply {
     Undoable(Vec<UndoRow>),
     /// To `Query::Gpus`.
     Gpus(Vec<GpuRow>),
+    /// To `Query::GpuHistory`.
+    GpuHistory(Box<GpuHistory>),
+    /// To `Query::Timeline`.
+    Timeline(Box<Timeline>),
     /// To `Query::Meter`.
     Meter(MeterTable),
     /// To `Query::MeterCheck`: what does not add up; empty if all does.

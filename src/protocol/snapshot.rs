@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Everything the screens show, as of one revision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The scheduler's turn.
     pub revision: Revision,
@@ -32,19 +32,6 @@ pub struct Snapshot {
     pub inbox: Vec<InboxRow>,
     /// What an operator must know; the worst first.
     pub notices: Vec<Notice>,
-}
-
-/// A change of the snapshot, for subscribers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Update {
-    /// The revision it leads to.
-    pub revision: Revision,
-    /// Everything but rows that did not change: `jobs` and `history` hold only new and changed rows.
-    pub snapshot: Snapshot,
-    /// The order of all rows in `jobs`.
-    pub order: Vec<JobId>,
-    /// The order of all rows in `history`.
-    pub history_order: Vec<JobId>,
 }
 
 /// The scheduler itself.
@@ -188,7 +175,10 @@ pub struct JobRow {
     /// Highest resident memory seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<Bytes>,
-    /// Percent.
+    /// Highest memory in use on one of its GPUs while it held them, as far as the scheduler has read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_gpu_memory: Option<Bytes>,
+    /// Percent: the mean over the readings of its GPUs while it held them, of a running job so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_utilisation: Option<u8>,
     /// Devices it holds.
@@ -377,6 +367,10 @@ pub struct GpuRow {
     pub detail: Option<String>,
     /// Others cannot reach it while it is held.
     pub enforced: bool,
+    /// It is held, and every reading since then said that it does nothing: wall milliseconds, only once that has been so
+    /// for five minutes. What cannot be read is never idle.
+    #[serde(default)]
+    pub idle_since: Option<i64>,
 }
 
 /// The running meter.
@@ -396,8 +390,20 @@ pub struct MeterSummary {
     pub today_failed: u32,
     /// Jobs lost today.
     pub today_lost: u32,
+    /// Where the first step of `day` begins, wall milliseconds.
+    #[serde(default)]
+    pub day_began: i64,
+    /// GPU-milliseconds of the last 24 hours in steps of [`MeterSummary::STEP_MS`], up to the snapshot's moment: the last
+    /// step is under way.
+    #[serde(default)]
+    pub day: Vec<u64>,
     /// By user.
     pub users: Vec<UserMeter>,
+}
+
+impl MeterSummary {
+    /// Half an hour.
+    pub const STEP_MS: i64 = 1_800_000;
 }
 
 /// One user's line of the meter.

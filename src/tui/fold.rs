@@ -1,43 +1,14 @@
-//! Folds updates into the snapshot: rows by id, orders by list. Pure.
+//! What an update does to the snapshot, and what of it is news. Pure.
 
 use crate::model::{JobId, JobState, Outcome};
 use crate::protocol::{JobRow, Snapshot, Update};
-use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An update names a row that never arrived: the whole snapshot is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Incomplete;
+pub use crate::protocol::Incomplete;
 
-/// Applies an update. On `Err` the snapshot is as new as it can be, without the rows that are missing.
+/// Applies an update: [`Snapshot::fold`].
 pub fn fold(snap: &mut Snapshot, update: Update) -> Result<(), Incomplete> {
-    if update.revision < snap.revision {
-        return Ok(());
-    }
-    let Update { revision, snapshot: mut new, order, history_order } = update;
-    let mut known: HashMap<JobId, Arc<JobRow>> = HashMap::new();
-    for row in snap.jobs.drain(..).chain(snap.history.drain(..)) {
-        known.insert(row.id, row);
-    }
-    for row in new.jobs.drain(..).chain(new.history.drain(..)) {
-        known.insert(row.id, row);
-    }
-    let mut missing = false;
-    let mut arrange = |order: Vec<JobId>| -> Vec<Arc<JobRow>> {
-        order
-            .into_iter()
-            .filter_map(|id| {
-                let row = known.get(&id).cloned();
-                missing |= row.is_none();
-                row
-            })
-            .collect()
-    };
-    new.jobs = arrange(order);
-    new.history = arrange(history_order);
-    new.revision = revision;
-    *snap = new;
-    if missing { Err(Incomplete) } else { Ok(()) }
+    snap.fold(update)
 }
 
 /// A job that ended between two snapshots and what it came to, the newest one only.

@@ -90,6 +90,7 @@ pub(crate) fn row(id: u64, state: Cursor) -> JobRow {
         retry_of: None,
         staging: None,
         peak_memory: done.then_some(Bytes::gib(3)),
+        peak_gpu_memory: None,
         mean_utilisation: done.then_some(71),
         devices: if waits { Vec::new() } else { vec![uuid(0), uuid(1)] },
         gpu_indices: if waits || done { Vec::new() } else { vec![0, 1] },
@@ -180,6 +181,7 @@ pub(crate) fn gpus() -> Vec<GpuRow> {
         }],
         detail: None,
         enforced: false,
+        idle_since: None,
     };
     let dirty = GpuRow {
         uuid: uuid(1),

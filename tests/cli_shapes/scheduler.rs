@@ -3,10 +3,9 @@
 use super::TIMEOUT;
 use super::fixtures::{NOW, gpus, row};
 use overnight::config::Paths;
-use overnight::model::{Cursor, JobId, Revision};
+use overnight::model::{Cursor, Revision};
 use overnight::protocol::{
-    ClientMessage, Hello, JobRow, MeterSummary, PROTOCOL, Query, Reply, Request, SchedulerInfo,
-    ServerMessage, Snapshot, Update,
+    ClientMessage, Hello, JobRow, Move, PROTOCOL, Query, Reply, Request, ServerMessage, Update,
 };
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
@@ -25,6 +24,7 @@ pub(crate) fn answer<I: IntoIterator<Item = ServerMessage>>(
         for _ in 0..connections {
             let (mut stream, _) = listener.accept().unwrap();
             stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+            let mut gone = false;
             for line in BufReader::new(stream.try_clone().unwrap()).lines() {
                 let mut send = |message: &ServerMessage| {
                     let mut text = serde_json::to_vec(message).unwrap();
@@ -41,12 +41,13 @@ pub(crate) fn answer<I: IntoIterator<Item = ServerMessage>>(
                     }
                     ClientMessage::Request(request) => {
                         // One by one: a message may be one that the test holds back for a while.
-                        answer(&request).into_iter().for_each(|message| send(&message));
+                        let sent = answer(&request).into_iter().map(|message| send(&message)).count();
+                        // `watch` has no end of its own: a subscriber that is told all there is is left.
+                        gone = matches!(request, Request::Subscribe { .. }) && sent > 2;
                         requests.push(request);
                     }
                 }
-                // `watch` has no end of its own.
-                if matches!(requests.last(), Some(Request::Query(Query::Snapshot { .. }))) {
+                if gone {
                     break;
                 }
             }
@@ -59,38 +60,21 @@ pub(crate) fn reply(reply: Reply) -> Vec<ServerMessage> {
     vec![ServerMessage::Reply(reply)]
 }
 
-pub(crate) fn snapshot(rows: Vec<JobRow>) -> Snapshot {
-    Snapshot {
-        revision: Revision(1),
-        at: NOW,
-        scheduler: SchedulerInfo::default(),
-        jobs: rows.into_iter().map(Arc::new).collect(),
-        history: Vec::new(),
-        gpus: gpus(),
-        meter: MeterSummary::default(),
-        inbox: Vec::new(),
-        notices: Vec::new(),
-    }
-}
-
 /// An update with these rows, all of them active.
 pub(crate) fn update_with(rows: Vec<JobRow>) -> ServerMessage {
-    let order = rows.iter().map(|row| row.id).collect();
-    let snapshot = snapshot(rows);
+    let jobs = rows.iter().map(|row| row.id).collect();
     ServerMessage::Update(Box::new(Update {
         revision: Revision(2),
-        snapshot,
-        order,
-        history_order: Vec::new(),
+        at: NOW,
+        jobs: vec![Move::All { jobs }],
+        rows: rows.into_iter().map(Arc::new).collect(),
+        gpus: gpus(),
+        gpu_order: Some(gpus().into_iter().map(|row| row.uuid).collect()),
+        ..Update::default()
     }))
 }
 
-/// An update in which these jobs are active and nothing is new of them.
+/// An update in which these jobs are active.
 pub(crate) fn update(active: &[u64]) -> ServerMessage {
-    let ServerMessage::Update(mut update) = update_with(vec![row(1, Cursor::Running)]) else {
-        unreachable!("made above")
-    };
-    update.snapshot.jobs.clear();
-    update.order = active.iter().copied().map(JobId).collect();
-    ServerMessage::Update(update)
+    update_with(active.iter().map(|id| row(*id, Cursor::Running)).collect())
 }

@@ -70,6 +70,7 @@ pub(crate) fn job(id: u64, user: &str, name: &str, gpus: u32) -> JobRow {
         retry_of: None,
         staging: None,
         peak_memory: None,
+        peak_gpu_memory: None,
         mean_utilisation: None,
         devices: Vec::new(),
         gpu_indices: Vec::new(),
@@ -141,6 +142,7 @@ pub(crate) fn gpu(index: u32, state: DeviceState, load: Option<u8>, jobs: &[u64]
         processes: Vec::new(),
         detail: None,
         enforced: false,
+        idle_since: None,
     }
 }
 
@@ -259,6 +261,8 @@ pub(crate) fn busy() -> Snapshot {
             today_ok: 18,
             today_failed: 2,
             today_lost: 0,
+            day_began: 0,
+            day: Vec::new(),
             users: vec![
                 user("ana", 4, 2, 1, 3011, 2124),
                 user("bo", 3, 2, 1, 1490, 1010),

@@ -2,7 +2,7 @@
 //! surface: no surface lets one through, and JSON loses none.
 
 use super::fixtures::{detail, gpus, meter, row, zone};
-use super::scheduler::{answer, reply, snapshot};
+use super::scheduler::{answer, reply};
 use super::support::pty::Pty;
 use super::support::sandbox::{Sandbox, eventually};
 use super::{TIMEOUT, job, screens};
@@ -12,7 +12,7 @@ use overnight::model::{Cursor, DeviceState, Outcome, is_unsafe};
 use overnight::protocol::{
     EditMark, InboxRow, InboxState, JobDetail, JobRow, Notice, NoticeLevel, Query, Reply, Request, Snapshot,
 };
-use overnight::tui::{Depth, Glyphs, Opened, Overlay, Screen, Screenful, Tab, load};
+use overnight::tui::{Chooser, Depth, Glyphs, Opened, Overlay, Screen, Screenful, Tab, load};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -331,7 +331,8 @@ fn hostile_detail(state: Cursor) -> JobDetail {
 }
 
 fn hostile_snapshot() -> Snapshot {
-    let mut all = snapshot(vec![hostile_row(17, Cursor::Running), hostile_row(18, Cursor::Queued)]);
+    let mut all = screens::empty();
+    all.jobs = vec![Arc::new(hostile_row(17, Cursor::Running)), Arc::new(hostile_row(18, Cursor::Queued))];
     all.history = vec![Arc::new(hostile_row(19, Cursor::Done))];
     all.gpus = hostile_gpus();
     all.scheduler.host = hostile();
@@ -382,6 +383,8 @@ fn hostile_answer(request: &Request) -> Reply {
         }
         Request::Query(Query::Job { .. }) => Reply::Job(Box::new(hostile_detail(Cursor::Done))),
         Request::Query(Query::Gpus) => Reply::Gpus(hostile_gpus()),
+        Request::Query(Query::GpuHistory { .. }) => Reply::GpuHistory(Box::default()),
+        Request::Query(Query::Timeline { .. }) => Reply::Timeline(Box::default()),
         Request::Query(Query::Meter { .. }) => {
             let mut table = meter();
             table.rows.iter_mut().for_each(|row| row.key = hostile());
@@ -480,10 +483,10 @@ fn whatever_a_scheduler_says_no_screen_of_the_dashboard_passes_it_on() {
                 draw(&ui, &format!("{tab:?}"));
             }
             ui.opened = None;
-            ui.overlay = Some(Overlay::Help { scroll: 0 });
+            ui.overlay = Some(Overlay::Help(Chooser::default()));
             draw(&ui, "help");
             ui.overlay = None;
-            ui.filter = overnight::tui::Filter { text: hostile() };
+            ui.filter = overnight::tui::Filter { field: hostile().as_str().into() };
             draw(&ui, "filter");
             assert!(seen, "no screen of {size:?} shows any of it");
         }

@@ -34,6 +34,7 @@ fn gpu(world: &World, uuid: &Uuid, device: &Device, ix: usize, frame: &Frame<'_>
         processes: reading.and_then(|reading| reading.processes.clone()).unwrap_or_default(),
         detail: device_detail(world, (uuid, device), holder, frame),
         enforced: false,
+        idle_since: None,
     }
 }
 

@@ -95,6 +95,7 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
             _ => None,
         }),
         peak_memory: job.attempts().filter_map(|(_, attempt)| attempt.peak_memory).max(),
+        peak_gpu_memory: None,
         mean_utilisation: job.tasks.first().and_then(|task| task.current().mean_utilisation),
         devices,
         gpu_indices: indices,
