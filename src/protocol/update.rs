@@ -133,7 +133,7 @@ impl JobRow {
 impl Snapshot {
     /// Takes in what changed. On `Err` it is as new as it can be, and something is missing.
     pub fn fold(&mut self, update: Update) -> Result<(), Incomplete> {
-        if update.revision < self.revision {
+        if update.since.is_some() && update.revision < self.revision {
             return Ok(());
         }
         let Update { revision, since, at, rows, times, jobs, history, gpus, gpu_order, .. } = update;

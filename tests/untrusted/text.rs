@@ -2,7 +2,7 @@
 //! surface: no surface lets one through, and JSON loses none.
 
 use super::fixtures::{detail, gpus, meter, row, zone};
-use super::scheduler::{answer, reply, snapshot};
+use super::scheduler::{answer, reply};
 use super::support::pty::Pty;
 use super::support::sandbox::{Sandbox, eventually};
 use super::{TIMEOUT, job, screens};
@@ -330,7 +330,8 @@ fn hostile_detail(state: Cursor) -> JobDetail {
 }
 
 fn hostile_snapshot() -> Snapshot {
-    let mut all = snapshot(vec![hostile_row(17, Cursor::Running), hostile_row(18, Cursor::Queued)]);
+    let jobs = [hostile_row(17, Cursor::Running), hostile_row(18, Cursor::Queued)];
+    let mut all = Snapshot { jobs: jobs.map(Arc::new).to_vec(), ..Snapshot::default() };
     all.history = vec![Arc::new(hostile_row(19, Cursor::Done))];
     all.gpus = hostile_gpus();
     all.scheduler.host = hostile();
@@ -381,6 +382,8 @@ fn hostile_answer(request: &Request) -> Reply {
         }
         Request::Query(Query::Job { .. }) => Reply::Job(Box::new(hostile_detail(Cursor::Done))),
         Request::Query(Query::Gpus) => Reply::Gpus(hostile_gpus()),
+        Request::Query(Query::GpuHistory { .. }) => Reply::GpuHistory(Box::default()),
+        Request::Query(Query::Timeline { .. }) => Reply::Timeline(Box::default()),
         Request::Query(Query::Meter { .. }) => {
             let mut table = meter();
             table.rows.iter_mut().for_each(|row| row.key = hostile());

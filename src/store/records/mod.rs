@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// The version of all shapes below. Stored once for the file; a file of another version is upgraded or refused.
-pub(super) const RECORD_VERSION: u32 = 2;
+pub(super) const RECORD_VERSION: u32 = 3;
 
 /// Why a value cannot be stored or read.
 #[derive(Debug, Error)]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub(in crate::store) type Step = fn(table: &str, value: Value) -> Result<Value, RecordError>;
 
 /// The step that leads on from each version: `STEPS[0]` makes version 2 out of version 1.
-const STEPS: &[Step] = &[devices_have_a_standing];
+const STEPS: &[Step] = &[devices_have_a_standing, device_memory_is_kept];
 
 /// 1 to 2: beside its state, what stands between a device and the next grant is remembered. What an attempt was held to,
 /// and when what outlived its kill went, are null where they are not there, which is what they are in all that 1 knows.
@@ -18,6 +18,12 @@ fn devices_have_a_standing(table: &str, value: Value) -> Result<Value, RecordErr
     } else {
         value
     })
+}
+
+/// 2 to 3: the highest memory in use on an attempt's devices is kept. It is null where it is not there: 2 knows of none.
+#[expect(clippy::unnecessary_wraps, reason = "the shape of a step")]
+const fn device_memory_is_kept(_table: &str, value: Value) -> Result<Value, RecordError> {
+    Ok(value)
 }
 
 /// Brings one value from version `from` to today's.
