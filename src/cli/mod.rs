@@ -22,6 +22,7 @@ mod shell;
 mod show;
 mod submit;
 mod values;
+mod watch;
 mod when;
 
 pub use args::{DashboardArgs, DemoArgs, Globals, ServeArgs, Verb, command};
@@ -152,7 +153,7 @@ fn dispatch(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliErro
         Verb::Resume(args) => act::resume(&args.jobs, setup, io),
         Verb::Retry(args) => act::retry(&args.jobs, setup, io),
         Verb::Wait(args) => follow::wait(&args.jobs, setup, io),
-        Verb::Watch => follow::watch(setup, io),
+        Verb::Watch { json } => watch::watch(*json, setup, io),
         Verb::Meter(args) => meter::meter(args, setup, io),
         Verb::Close { gpus, reason } => act::close(&gpus.gpus, reason, setup, io),
         Verb::Open { gpus } => act::open(&gpus.gpus, setup, io),

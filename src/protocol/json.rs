@@ -3,6 +3,7 @@
 //! Made from the protocol's rows by pure functions; the order of fields is the order of the documents. Times are RFC 3339
 //! with the zone's offset, durations integer milliseconds, memory bytes, and what is unknown is null.
 
+pub use super::json_news::{About, News};
 use super::{AttemptRow, GpuRow, JobDetail, JobRow, MeterBy, MeterRow, MeterTable, TaskCounts};
 use crate::model::{Failure, GpuProcess, Now, Outcome, ProcessKind, Verdict, WorkKind, is_unsafe};
 use jiff::{Timestamp, tz::TimeZone};

@@ -11,6 +11,7 @@ mod devices;
 mod faults;
 mod invariants;
 mod lifecycle;
+mod pictures;
 mod planning;
 mod properties;
 mod races;

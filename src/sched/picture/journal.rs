@@ -22,6 +22,7 @@ pub struct Mark {
 pub(super) struct Change {
     pub(super) rows: BTreeSet<JobId>,
     pub(super) times: BTreeSet<JobId>,
+    pub(super) whys: BTreeSet<JobId>,
     pub(super) jobs: Vec<Move>,
     pub(super) history: Vec<Move>,
     pub(super) gpus: BTreeSet<Uuid>,
@@ -46,12 +47,13 @@ impl Change {
             Move::In { jobs, .. } | Move::All { jobs } => jobs.len(),
         };
         let moved: usize = self.jobs.iter().chain(&self.history).map(moved).sum();
-        self.rows.len() + self.times.len() + self.gpus.len() + moved
+        self.rows.len() + self.times.len() + self.whys.len() + self.gpus.len() + moved
     }
 
     fn add(&mut self, other: &Self) {
         self.rows.extend(&other.rows);
         self.times.extend(&other.times);
+        self.whys.extend(&other.whys);
         self.gpus.extend(other.gpus.iter().cloned());
         for (to, from) in [(&mut self.jobs, &other.jobs), (&mut self.history, &other.history)] {
             if let Some(Move::All { .. }) = from.first() {

@@ -13,10 +13,10 @@ use super::view::{self, Frame, MeterBook, Outlook};
 use super::world::World;
 use crate::model::{HostReading, JobId, Revision, Uuid};
 use crate::protocol::{
-    GpuRow, InboxRow, JobRow, JobTimes, MeterSummary, Move, Notice, SchedulerInfo, Snapshot, Update,
+    GpuRow, InboxRow, JobRow, JobTimes, MeterSummary, Move, Notice, SchedulerInfo, Snapshot, Update, Why,
 };
 use journal::{Change, Journal};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Done jobs in a picture.
@@ -186,10 +186,12 @@ impl Picture {
             if **old == row {
                 return;
             }
-            if only_times(&row, old) {
-                change.times.insert(id);
-            } else {
-                change.rows.insert(id);
+            match light(&row, old) {
+                Some((times, why)) => {
+                    change.times.extend(times.then_some(id));
+                    change.whys.extend(why.then_some(id));
+                }
+                None => drop(change.rows.insert(id)),
             }
         } else {
             change.rows.insert(id);
@@ -261,6 +263,9 @@ impl Picture {
             scheduler: change.scheduler.then(|| self.margin.scheduler.clone()),
             rows,
             times: times.filter_map(|id| self.rows.get(id)).map(|row| times_of(row)).collect(),
+            whys: whys(
+                change.whys.difference(&change.rows).filter_map(|id| self.rows.get(id)).map(|row| &**row),
+            ),
             jobs: change.jobs,
             history: change.history,
             gpus: self.gpus.iter().filter(|row| change.gpus.contains(&row.uuid)).cloned().collect(),
@@ -285,6 +290,7 @@ impl Picture {
                 .filter_map(|id| self.rows.get(id).cloned())
                 .collect(),
             times: Vec::new(),
+            whys: Vec::new(),
             jobs: order(&self.order),
             history: order(&self.history),
             gpus: self.gpus.clone(),
@@ -308,6 +314,7 @@ pub fn whole(snapshot: Snapshot) -> Update {
         history: order(&snapshot.history),
         rows: snapshot.jobs.into_iter().chain(snapshot.history).collect(),
         times: Vec::new(),
+        whys: Vec::new(),
         gpu_order: Some(snapshot.gpus.iter().map(|row| row.uuid.clone()).collect()),
         gpus: snapshot.gpus,
         meter: Some(snapshot.meter),
@@ -341,16 +348,27 @@ fn settle_times(row: &mut JobRow, old: &JobRow) {
     }
 }
 
-/// Whether nothing but the forecast is new.
-fn only_times(row: &JobRow, old: &JobRow) -> bool {
+/// Whether the forecast is new, and whether why it waits is; `None`: something else is.
+fn light(row: &JobRow, old: &JobRow) -> Option<(bool, bool)> {
+    let times = |row: &JobRow| (row.starts_at, row.starts_by, row.finishes_at, row.late);
     let as_before = JobRow {
         starts_at: old.starts_at,
         starts_by: old.starts_by,
         finishes_at: old.finishes_at,
         late: old.late,
+        why: old.why.clone(),
         ..row.clone()
     };
-    as_before == *old
+    (as_before == *old).then(|| (times(row) != times(old), row.why != old.why))
+}
+
+/// The same words are said once.
+fn whys<'a>(rows: impl Iterator<Item = &'a JobRow>) -> Vec<Why> {
+    let mut by_words: BTreeMap<(&Option<String>, Revision), Vec<JobId>> = BTreeMap::new();
+    for row in rows {
+        by_words.entry((&row.why, row.revision)).or_default().push(row.id);
+    }
+    by_words.into_iter().map(|((why, revision), jobs)| Why { why: why.clone(), revision, jobs }).collect()
 }
 
 const fn times_of(row: &JobRow) -> JobTimes {
