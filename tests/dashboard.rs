@@ -14,9 +14,9 @@ use overnight::protocol::{
     StepRow, Update,
 };
 use overnight::tui::{
-    Action, Asked, Button, Depth, FeedEvent, Glyphs, Incomplete, Mode, Opened, Overlay, Role, Screen,
-    Screenful, Tab, Theme, Ui, UiCommand, action, bindings, fold, load, mode, next_deadline, paint, receive,
-    settle, tick, update,
+    Action, Asked, Button, Clear, Confirm, Depth, FeedEvent, Glyphs, Incomplete, Keymap, Mode, Opened,
+    Overlay, Role, Screen, Screenful, Tab, Theme, Ui, UiCommand, fold, load, mode, next_deadline, paint,
+    receive, settle, tick, update,
 };
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -75,7 +75,7 @@ impl Person {
             _ => (KeyCode::Char(key.chars().next().unwrap()), KeyModifiers::NONE),
         };
         let pressed = KeyEvent::new(code, modifiers);
-        match action(mode(&self.ui), self.ui.prefix, pressed) {
+        match self.ui.keys.action(mode(&self.ui), self.ui.prefix, pressed) {
             Some(action) => {
                 let now = self.ui.now;
                 update(&mut self.ui, action, &self.snap, now)
@@ -293,7 +293,7 @@ fn situations() -> Vec<Person> {
         help.press("?");
         let mut confirm = Person::at(snap.clone(), (80, 24));
         let (job, generation) = (JobId(144), Generation(1));
-        confirm.ui.overlay = Some(Overlay::Confirm { job, generation, button: Button::Now });
+        confirm.ui.overlay = Some(Overlay::Confirm(Confirm { job, generation, button: Button::Now }));
         let mut typing = Person::at(snap.clone(), (80, 24));
         typing.press("/ z z z");
         let mut lost = Person::at(snap.clone(), (80, 24));
@@ -304,7 +304,7 @@ fn situations() -> Vec<Person> {
         out.extend([help, confirm, typing, lost, stale]);
         if let Some(gpu) = out[0].snap.gpus.first().map(|gpu| gpu.uuid.clone()) {
             let mut clear = Person::at(in_quarantine(&gpu), (80, 24));
-            clear.ui.overlay = Some(Overlay::Clear { gpu, since: now(), button: Button::Cancel });
+            clear.ui.overlay = Some(Overlay::Clear(Clear { gpu, since: now(), button: Button::Cancel }));
             out.push(clear);
         }
     }
@@ -596,7 +596,7 @@ fn a_filter_narrows_as_it_is_typed_and_is_never_hidden() {
         ("gpu:4", vec![144]),
         ("RENT", vec![146]),
     ] {
-        person.ui.filter.text = typed.into();
+        person.ui.filter.field = typed.into();
         settle(&mut person.ui, &person.snap);
         assert_eq!(person.shown_jobs(), left, "{typed}");
     }
@@ -886,33 +886,40 @@ fn a_quarantine_is_lifted_only_if_it_is_the_one_that_was_asked_about() {
 
 #[test]
 fn every_key_of_the_help_means_the_same_in_its_mode() {
-    for mode in [
-        Mode::Input,
-        Mode::Dialog,
-        Mode::Help,
-        Mode::Log,
-        Mode::Detail,
-        Mode::Queue,
-        Mode::Gpus,
-        Mode::History,
-        Mode::List,
-    ] {
-        assert!(bindings(mode).count() > 3, "{mode:?}");
-        for binding in bindings(mode).filter(|binding| !binding.shown.is_empty()) {
-            let first = binding.shown.split(' ').next().unwrap();
+    let keys = Keymap::default();
+    for mode in Mode::ALL {
+        assert!(keys.of(mode).count() > 3, "{mode:?}");
+        for row in keys.of(mode) {
+            let first = row.first();
             let mut chars = first.chars();
             let (Some(key), None) = (chars.next(), chars.next()) else { continue };
-            if binding.shown.starts_with("g g") {
-                continue;
-            }
             let event = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
-            assert_eq!(action(mode, None, event).as_ref(), Some(&binding.action), "{mode:?} {key}");
+            assert_eq!(keys.action(mode, None, event).as_ref(), Some(&row.binding.action), "{mode:?} {key}");
         }
     }
-    let mut shown = std::collections::HashSet::new();
-    for binding in bindings(Mode::Queue).filter(|binding| !binding.shown.is_empty()) {
-        assert!(shown.insert(binding.shown), "{} is there twice", binding.shown);
-    }
+}
+
+#[test]
+fn help_finds_a_key_by_its_words_and_does_it() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.press("? f r e e z e");
+    assert!(person.sees().contains("freeze the display"), "{}", person.sees());
+    assert!(!person.sees().contains("priority + 10"));
+    person.press("Enter");
+    assert!(person.ui.frozen.is_some() && person.ui.overlay.is_none());
+}
+
+#[test]
+fn the_palette_has_every_action_and_says_why_one_cannot_be_done() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.on(142).press(": r a i s e");
+    assert!(person.sees().contains("raise"), "{}", person.sees());
+    assert_eq!(person.press("Enter"), Vec::new());
+    assert_eq!(person.message(), "cannot raise #142: already running");
+    person.press(": h i s t Enter");
+    assert_eq!(person.ui.screen, Screen::History);
+    person.press(": C-c");
+    assert!(person.ui.overlay.is_none(), "only the palette is closed");
 }
 
 #[test]

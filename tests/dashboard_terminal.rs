@@ -228,6 +228,7 @@ fn options() -> Options {
         remote: false,
         tz: jiff::tz::TimeZone::UTC,
         me: String::new(),
+        keys: Default::default(),
     }
 }
 

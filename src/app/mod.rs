@@ -210,6 +210,7 @@ fn show(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     }
     options.tz = setup.zone.clone();
     options.me.clone_from(&setup.environment.user);
+    options.keys.clone_from(&setup.config.keys);
     match tui::run(options, connector::Scheduler::new(setup.clone())) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => complain(&chain(&error)),

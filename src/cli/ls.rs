@@ -124,6 +124,7 @@ pub(super) fn word(row: &JobRow) -> &'static str {
     match (&row.outcome, row.state) {
         (Some(outcome), Cursor::Done) => outcome.word(),
         (_, state) if row.cancel_at.is_some() && state != Cursor::Done => "cancelling",
+        (_, Cursor::Queued) if row.editing.is_some() => "editing",
         (_, Cursor::Queued) if row.paused_by.is_some() => "paused",
         (_, state) => state.word(),
     }

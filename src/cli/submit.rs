@@ -16,6 +16,7 @@ impl OverrideArgs {
             env: self.env.iter().cloned().collect(),
             gpus: self.gpus,
             limit: self.limit,
+            priority: None,
         }
     }
 }

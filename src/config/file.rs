@@ -36,8 +36,8 @@ pub struct Config {
     pub notify: NotifyConfig,
     /// The dashboard's theme: `auto`, a name, or a path. `OVERNIGHT_THEME` goes first.
     pub theme: Option<String>,
-    /// Keys of the dashboard: an action's name and its keys, such as `cancel = ["x", "f9"]`. Known, and not
-    /// used yet.
+    /// Keys of the dashboard: an action's name and its keys, such as `cancel = ["x", "F9"]`;
+    /// docs/keys.md has them all.
     pub keys: BTreeMap<String, Vec<String>>,
     /// How the dashboard draws.
     pub ui: UiConfig,

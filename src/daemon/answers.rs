@@ -67,6 +67,9 @@ impl Daemon {
                 Some(job) => Reply::Job(Box::new(self.detail(&job))),
                 None => Reply::NotFound { message: format!("no job {job}") },
             },
+            Query::JobFile { .. } | Query::WhatIf { .. } | Query::Undoable => {
+                Reply::Refused { message: "this cannot be asked yet".to_owned() }
+            }
             Query::Gpus => Reply::Gpus(self.with_frame(|daemon, frame| view::gpus(&daemon.world, frame))),
             Query::GpuHistory { gpu, span_ms } => {
                 let now = crate::clock::now();

@@ -51,9 +51,13 @@ impl Daemon {
                 Some(job) => Reply::Job(Box::new(self.detail(&job))),
                 None => unavailable(),
             },
-            Query::GpuHistory { .. } | Query::Timeline { .. } | Query::Meter { .. } | Query::MeterCheck => {
-                unavailable()
-            }
+            Query::Meter { .. }
+            | Query::MeterCheck
+            | Query::GpuHistory { .. }
+            | Query::Timeline { .. }
+            | Query::JobFile { .. }
+            | Query::WhatIf { .. }
+            | Query::Undoable => unavailable(),
         }
     }
 

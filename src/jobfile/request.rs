@@ -42,7 +42,8 @@ pub(super) fn read(r: &mut Reader<'_, '_>, fields: &Fields<'_>, at: Mark) -> Req
     let start_after_ms = fields.get("start_after").and_then(|field| r.moment(field));
     let after = fields.get("after").map(|field| jobs(r, field)).unwrap_or_default();
     let after_any = fields.get("after_any").map(|field| jobs(r, field)).unwrap_or_default();
-    let priority = fields.get("priority").and_then(|field| priority(r, field)).unwrap_or_default();
+    let given = fields.get("priority").and_then(|field| priority(r, field));
+    let priority = r.cx.overrides.priority.or(given).unwrap_or_default();
     let at_once = fields.get("at_once").and_then(|field| {
         let n = r.count(field)?;
         r.not_yet(field.value.mark, "at_once", "take the line out; a job has one task");

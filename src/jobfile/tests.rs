@@ -396,6 +396,7 @@ fn overrides_come_before_everything_else() {
         env: [("A".to_owned(), "2".to_owned())].into(),
         gpus: Some(3),
         limit: Some(Span::secs(600)),
+        priority: None,
     };
     let case = Case { overrides, ..Case::default() };
     let parsed =

@@ -69,6 +69,20 @@ pub enum Query {
         /// Which.
         job: JobId,
     },
+    /// The text of a job's file, to open in an editor and send back with [`Command::Edit`], or to copy.
+    JobFile {
+        /// Which.
+        job: JobId,
+    },
+    /// What a change would do to the line. Changes nothing.
+    WhatIf {
+        /// Which.
+        job: JobId,
+        /// What would be done to it.
+        change: Change,
+    },
+    /// What [`Command::Undo`] can still take back; the newest first.
+    Undoable,
     /// The devices.
     Gpus,
     /// What the scheduler has read of the devices.
@@ -121,10 +135,36 @@ pub enum Command {
         /// Kill at once, without the warning signal.
         now: bool,
     },
-    /// Undo a cancel that is still in its window; the newest one if no job is named.
+    /// Take back the newest change that can still be taken back, of this job or of all: a cancel in its window; a move, a
+    /// priority, a pause, a resume or an edit of a job that still waits.
     Undo {
         /// Which.
         job: Option<JobId>,
+    },
+    /// Mark a waiting or paused job as being edited: it is not started until the mark is dropped or has expired.
+    BeginEdit {
+        /// Which.
+        job: JobId,
+        /// As last seen.
+        generation: Generation,
+    },
+    /// Replace the request of a waiting or paused job by a file's text, read and checked as for a submission. Ends the mark.
+    Edit {
+        /// Which.
+        job: JobId,
+        /// What [`Reply::Editing`](super::Reply::Editing) named, if the job was marked; else as last seen.
+        generation: Generation,
+        /// One job. Its overrides are written into the text that is kept.
+        file: SubmitFile,
+        /// Only say what would change.
+        dry_run: bool,
+    },
+    /// Drop the mark of [`Command::BeginEdit`]. One that is not there any more is no error.
+    EndEdit {
+        /// Which.
+        job: JobId,
+        /// What [`Reply::Editing`](super::Reply::Editing) named: nobody else's mark is dropped.
+        generation: Generation,
     },
     /// Set a priority.
     SetPriority {
@@ -211,6 +251,20 @@ pub enum Place {
     Down,
 }
 
+/// What could be done to a waiting job, for [`Query::WhatIf`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// As [`Command::Move`].
+    Move(Place),
+    /// As [`Command::SetPriority`].
+    Priority(Priority),
+    /// As [`Command::Pause`].
+    Pause,
+    /// As [`Command::Resume`].
+    Resume,
+}
+
 /// One file to submit or check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmitFile {
@@ -232,7 +286,7 @@ pub struct SubmitFile {
     pub paused: bool,
 }
 
-/// What `submit --name --env --gpus --for` change.
+/// What `submit --name --env --gpus --for`, and a quick edit, change.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Overrides {
     /// `--name`
@@ -243,4 +297,7 @@ pub struct Overrides {
     pub gpus: Option<u32>,
     /// `--for`
     pub limit: Option<Span>,
+    /// Of a quick edit.
+    #[serde(default)]
+    pub priority: Option<Priority>,
 }

@@ -3,6 +3,7 @@
 //! A connection opens with a versioned [`Hello`] each way; then the client sends [`Request`]s and gets one
 //! [`Reply`] for each, in order. After `Subscribe` the scheduler also sends [`ServerMessage::Update`]s of its own accord.
 
+mod change;
 mod command;
 mod diagnostics;
 mod history;
@@ -13,8 +14,9 @@ mod reply;
 mod snapshot;
 mod update;
 
+pub use change::{EditMark, Edited, Expectation, FieldChange, JobFile, UndoRow, WhatIf, WhatIfRow};
 pub use command::{
-    ClientMessage, Command, GpuSelect, Hello, Overrides, PROTOCOL, Place, Query, Request, SubmitFile,
+    Change, ClientMessage, Command, GpuSelect, Hello, Overrides, PROTOCOL, Place, Query, Request, SubmitFile,
 };
 pub use diagnostics::{Diagnostic, Edit, Severity};
 pub use history::{GpuHistory, GpuRing, GpuTrace, SpanKind, Timeline, TimelineSpan};

@@ -1,6 +1,9 @@
 //! What the scheduler answers.
 
-use super::{Diagnostic, GpuHistory, GpuRow, Hello, JobDetail, JobRow, Notice, Snapshot, Timeline, Update};
+use super::{
+    Diagnostic, Edited, GpuHistory, GpuRow, Hello, JobDetail, JobFile, JobRow, Notice, Snapshot, Timeline,
+    UndoRow, Update, WhatIf,
+};
 use crate::model::{Generation, JobId};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +47,26 @@ pub enum Reply {
         /// Errors and warnings.
         diagnostics: Vec<Diagnostic>,
     },
+    /// To `Command::BeginEdit`: it is not started before the mark ends.
+    Editing {
+        /// The job.
+        job: JobId,
+        /// Names the mark, in `Edit` and `EndEdit`.
+        generation: Generation,
+        /// When the mark expires, wall milliseconds.
+        until: i64,
+    },
+    /// To `Command::Edit`, for a text without errors.
+    Edited(Box<Edited>),
+    /// Refused: somebody else is editing the job.
+    BeingEdited {
+        /// The job.
+        job: JobId,
+        /// Who.
+        by: String,
+        /// When the mark expires, wall milliseconds.
+        until: i64,
+    },
     /// Refused: the job has changed since, or cannot do that in its state.
     Refused {
         /// What, why, what next.
@@ -72,6 +95,12 @@ pub enum Reply {
     },
     /// To `Query::Job`.
     Job(Box<JobDetail>),
+    /// To `Query::JobFile`.
+    JobFile(Box<JobFile>),
+    /// To `Query::WhatIf`.
+    WhatIf(WhatIf),
+    /// To `Query::Undoable`; the newest first.
+    Undoable(Vec<UndoRow>),
     /// To `Query::Gpus`.
     Gpus(Vec<GpuRow>),
     /// To `Query::GpuHistory`.

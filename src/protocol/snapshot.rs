@@ -2,7 +2,7 @@
 //!
 //! Wall times are milliseconds since the epoch; `None` is "not yet" or "unknown". Texts are clean.
 
-use super::Diagnostic;
+use super::{Diagnostic, EditMark};
 use crate::model::{
     AttemptNo, Bytes, DeviceState, EndedBy, Enforcement, Generation, GpuProcess, JobId, JobState, LeaseId,
     Limit, Now, Outcome, Priority, ReturnedFile, Revision, Span, TaskIx, Uuid, Verdict, WorkKind,
@@ -87,6 +87,9 @@ pub struct JobRow {
     /// Who paused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_by: Option<String>,
+    /// Somebody edits it: it is not started meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub editing: Option<EditMark>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,

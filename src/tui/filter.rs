@@ -1,19 +1,36 @@
 //! The filter of the tables: words and `field:value`, all of which must match. Pure.
 
 use crate::protocol::JobRow;
+use crate::tui::field::Field;
+use crate::tui::keys::Action;
 use crate::tui::look::text::state;
 
 /// A filter as typed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// The text in the input.
-    pub text: String,
+    /// What was typed.
+    pub field: Field,
 }
 
 impl Filter {
     /// Nothing is filtered.
     pub fn is_empty(&self) -> bool {
-        self.text.trim().is_empty()
+        self.field.is_empty()
+    }
+
+    /// What was typed.
+    pub fn text(&self) -> &str {
+        self.field.text()
+    }
+
+    /// Filters nothing any more.
+    pub fn clear(&mut self) {
+        self.field.clear();
+    }
+
+    /// Does what an action means to the text.
+    pub fn edit(&mut self, action: &Action) {
+        self.field.edit(action);
     }
 
     /// Whether a job passes.
@@ -21,7 +38,7 @@ impl Filter {
     /// Bare words match id, name, user and state; `u:` `s:` `n:` `id:` `p:` match one field; a leading `!` or `-` turns a
     /// word round.
     pub fn matches(&self, row: &JobRow) -> bool {
-        self.text.split_whitespace().all(|word| {
+        self.text().split_whitespace().all(|word| {
             let (inverted, word) = match word.strip_prefix(['!', '-']) {
                 Some(rest) if !rest.is_empty() => (true, rest),
                 _ => (false, word),

@@ -12,6 +12,7 @@
 //! its panel.
 
 mod deadline;
+mod field;
 mod filter;
 mod fold;
 mod keys;
@@ -31,21 +32,23 @@ use layout::{Kind, Layout};
 use look::canvas::Canvas;
 use look::text;
 use look::theme::Role as R;
-use overlay::{confirm, help};
 use panels::{detail, gpus, header, history, inbox, life, log, meter, queue, statusline};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 pub use deadline::next_deadline;
+pub use field::Field;
 pub use filter::Filter;
 pub use fold::{Incomplete, fold};
-pub use keys::{Action, Binding, Mode, action, bindings};
+pub use keys::page as keys_page;
+pub use keys::{Action, Binding, Chord, KeyError, Keymap, Mode, Modes, Row, TABLE};
 pub use layout::Pane;
 pub use look::canvas::Glyphs;
 pub use look::colour::{Depth, contrast};
 pub use look::theme::{BUNDLED, Role, Theme, ThemeError, load};
 pub use news::{receive, tick};
+pub use overlay::{Button, Chooser, Clear, Confirm, Overlay};
 pub use panels::empty::SMALLEST;
 pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
@@ -53,7 +56,7 @@ pub use shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_wi
 pub use shell::options::{Options, refusal};
 pub use shell::screen::{Output, Screenful};
 pub use shell::{Exit, TuiError, run};
-pub use ui::{Button, Level, LogView, Message, Opened, Overlay, Screen, Tab, Ui};
+pub use ui::{Level, LogView, Message, Opened, Screen, Tab, Ui};
 pub use update::{mode, update};
 
 /// What a panel is a function of.
@@ -119,11 +122,8 @@ pub fn paint(buf: &mut Buffer, ui: &Ui, snap: &Snapshot, theme: &Theme) -> Optio
         let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         c.over(body, R::Stale);
     }
-    match &ui.overlay {
-        Some(Overlay::Help { scroll }) => help::paint(c, v, area, *scroll),
-        Some(Overlay::Confirm { job, button, .. }) => confirm::paint(c, v, area, *job, *button),
-        Some(Overlay::Clear { gpu, button, .. }) => confirm::paint_clear(c, v, area, gpu, *button),
-        None => {}
+    if let Some(overlay) = &ui.overlay {
+        overlay::paint(c, v, area, overlay);
     }
     canvas.finish()
 }
@@ -186,7 +186,7 @@ fn filtered(v: &View<'_>) -> (String, Role) {
     if v.ui.filter.is_empty() {
         (who.to_owned(), R::Dim)
     } else {
-        (format!("{who}  /{}  {}", v.ui.filter.text.trim(), statusline::counted(v)), R::Input)
+        (format!("{who}  /{}  {}", v.ui.filter.text().trim(), statusline::counted(v)), R::Input)
     }
 }
 

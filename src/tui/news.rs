@@ -3,6 +3,7 @@
 use crate::model::{JobId, Now, Span};
 use crate::protocol::{Connection, Reply, Snapshot};
 use crate::tui::fold::{fold, newly_done};
+use crate::tui::look::text;
 use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
@@ -105,7 +106,22 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
             let first = diagnostics.first().map_or_else(|| "refused".to_owned(), |d| d.message.clone());
             ui.say(Level::Error, first, None);
         }
+        Reply::Edited(edited) => {
+            if let Some(job) = job {
+                pending::answered(ui, job);
+            }
+            ui.say(Level::Info, edited.message, Some(edited.job));
+        }
+        Reply::BeingEdited { job, by, until } => {
+            ui.pending.remove(&job);
+            let until = text::moment(until, ui.now.wall_ms, &ui.tz);
+            ui.say(Level::Error, format!("#{job} is being edited by {by} until {until}"), Some(job));
+        }
         Reply::Checked { .. }
+        | Reply::Editing { .. }
+        | Reply::JobFile(_)
+        | Reply::WhatIf(_)
+        | Reply::Undoable(_)
         | Reply::Snapshot(_)
         | Reply::Jobs { .. }
         | Reply::Resolved { .. }

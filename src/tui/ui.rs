@@ -2,16 +2,19 @@
 //!
 //! Everything that is shown but not in the snapshot is here; `update` is the only writer.
 
-use crate::model::{Generation, JobId, Now, Span, Uuid};
+use crate::model::{JobId, Now, Span, Uuid};
 use crate::protocol::{Connection, JobDetail, Snapshot};
 use crate::tui::filter::Filter;
+use crate::tui::keys::Keymap;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Glyphs;
+use crate::tui::overlay::Overlay;
 use crate::tui::shell::logfeed::LogWindow;
 use crate::tui::update::pending::{Pending, Undoable};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The five screens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -86,46 +89,6 @@ pub struct Opened {
     pub tab: Tab,
     /// Lines scrolled down in the tabs that are lists.
     pub scroll: usize,
-}
-
-/// What lies over the screen; one at a time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Overlay {
-    /// The keys.
-    Help {
-        /// Lines scrolled down.
-        scroll: usize,
-    },
-    /// The question before a cancel.
-    Confirm {
-        /// Which job.
-        job: JobId,
-        /// As it was when the question was asked.
-        generation: Generation,
-        /// The button that Enter presses.
-        button: Button,
-    },
-    /// The question before a quarantine is lifted.
-    Clear {
-        /// Of which device.
-        gpu: Uuid,
-        /// Since when it was in quarantine when the question was asked.
-        since: Now,
-        /// The button that Enter presses.
-        button: Button,
-    },
-}
-
-/// The buttons of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Button {
-    /// Nothing happens: the default.
-    #[default]
-    Keep,
-    /// What was asked; a cancel has its undo window.
-    Cancel,
-    /// A cancel without it.
-    Now,
 }
 
 /// How bad a message is.
@@ -210,6 +173,8 @@ pub struct Ui {
     pub tops: BTreeMap<Pane, usize>,
     /// Where the cursor of each list was last: it stays there when its row goes.
     pub at: BTreeMap<Pane, usize>,
+    /// Which keys do what.
+    pub keys: Arc<Keymap>,
     /// The `g` of `g g` was pressed.
     pub prefix: Option<char>,
     /// The message row.
@@ -258,6 +223,7 @@ impl Ui {
             file: None,
             tops: BTreeMap::new(),
             at: BTreeMap::new(),
+            keys: Arc::default(),
             prefix: None,
             message: None,
             log: LogView::default(),

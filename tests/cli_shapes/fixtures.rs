@@ -43,6 +43,7 @@ pub(crate) fn row(id: u64, state: Cursor) -> JobRow {
         kind: WorkKind::Training,
         state,
         paused_by: None,
+        editing: None,
         outcome: done.then_some(Outcome::Succeeded),
         tasks: TaskCounts {
             total: 1,

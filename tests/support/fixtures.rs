@@ -39,6 +39,7 @@ pub(crate) fn job(id: u64, user: &str, name: &str, gpus: u32) -> JobRow {
         kind: WorkKind::Training,
         state: Cursor::Queued,
         paused_by: None,
+        editing: None,
         outcome: None,
         tasks: TaskCounts { total: 1, queued: 1, ..TaskCounts::default() },
         gpus,

@@ -10,9 +10,9 @@ use overnight::cli::{self, Invocation, Io, Setup};
 use overnight::config::{Config, Environment, Paths};
 use overnight::model::{Cursor, DeviceState, Outcome, is_unsafe};
 use overnight::protocol::{
-    InboxRow, InboxState, JobDetail, JobRow, Notice, NoticeLevel, Query, Reply, Request, Snapshot,
+    EditMark, InboxRow, InboxState, JobDetail, JobRow, Notice, NoticeLevel, Query, Reply, Request, Snapshot,
 };
-use overnight::tui::{Depth, Glyphs, Opened, Overlay, Screen, Screenful, Tab, load};
+use overnight::tui::{Chooser, Depth, Glyphs, Opened, Overlay, Screen, Screenful, Tab, load};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -310,6 +310,7 @@ fn hostile_row(id: u64, state: Cursor) -> JobRow {
         directory: words().into(),
         log: words().into(),
         paused_by: Some(words()),
+        editing: Some(EditMark { by: words(), until: 0 }),
         outcome: (state == Cursor::Done).then(|| Outcome::Cancelled { by: words() }),
         ..row(id, state)
     }
@@ -330,8 +331,8 @@ fn hostile_detail(state: Cursor) -> JobDetail {
 }
 
 fn hostile_snapshot() -> Snapshot {
-    let jobs = [hostile_row(17, Cursor::Running), hostile_row(18, Cursor::Queued)];
-    let mut all = Snapshot { jobs: jobs.map(Arc::new).to_vec(), ..Snapshot::default() };
+    let mut all = screens::empty();
+    all.jobs = vec![Arc::new(hostile_row(17, Cursor::Running)), Arc::new(hostile_row(18, Cursor::Queued))];
     all.history = vec![Arc::new(hostile_row(19, Cursor::Done))];
     all.gpus = hostile_gpus();
     all.scheduler.host = hostile();
@@ -391,6 +392,17 @@ fn hostile_answer(request: &Request) -> Reply {
         }
         Request::Query(Query::MeterCheck) => Reply::MeterChecked { leases: 1, differences: vec![hostile()] },
         Request::Query(Query::Notices) => Reply::Notices(hostile_snapshot().notices),
+        Request::Query(Query::JobFile { .. } | Query::WhatIf { .. }) => {
+            Reply::NotFound { message: hostile() }
+        }
+        Request::Query(Query::Undoable) => Reply::Undoable(vec![overnight::protocol::UndoRow {
+            job: overnight::model::JobId(17),
+            name: hostile(),
+            what: hostile(),
+            by: hostile(),
+            at: 0,
+            until: 0,
+        }]),
         Request::Query(Query::Ping) | Request::Subscribe { .. } => Reply::Pong,
         Request::Command(overnight::protocol::Command::Pause { .. }) => Reply::Ok { message: hostile() },
         Request::Command(overnight::protocol::Command::Resume { .. }) => {
@@ -471,10 +483,10 @@ fn whatever_a_scheduler_says_no_screen_of_the_dashboard_passes_it_on() {
                 draw(&ui, &format!("{tab:?}"));
             }
             ui.opened = None;
-            ui.overlay = Some(Overlay::Help { scroll: 0 });
+            ui.overlay = Some(Overlay::Help(Chooser::default()));
             draw(&ui, "help");
             ui.overlay = None;
-            ui.filter = overnight::tui::Filter { text: hostile() };
+            ui.filter = overnight::tui::Filter { field: hostile().as_str().into() };
             draw(&ui, "filter");
             assert!(seen, "no screen of {size:?} shows any of it");
         }

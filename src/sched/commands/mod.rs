@@ -63,6 +63,9 @@ pub(super) fn command(turn: &mut Turn<'_>, by: &Owner, command: Command, reply_t
         Command::Close { gpus, reason } => each_gpu(turn, &gpus, |turn, uuid| close(turn, uuid, &reason, by)),
         Command::Open { gpus } => each_gpu(turn, &gpus, open),
         Command::Clear { gpu } => each_gpu(turn, &gpu, clear),
+        Command::BeginEdit { .. } | Command::Edit { .. } | Command::EndEdit { .. } => {
+            Err(refused("jobs cannot be edited yet".to_owned()))
+        }
         Command::Submit(_) | Command::Check(_) | Command::Rescan | Command::Stop => {
             Err(refused("the scheduler's shell answers this".to_owned()))
         }

@@ -61,6 +61,7 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         kind: job.spec.work.kind,
         state,
         paused_by: job.paused.clone().filter(|_| job.done.is_none()),
+        editing: None,
         outcome: job.done.as_ref().map(|(_, outcome)| outcome.clone()),
         tasks: counts(job),
         gpus: ask.gpus,

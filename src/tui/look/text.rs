@@ -118,6 +118,7 @@ pub(in crate::tui) fn state(row: &JobRow) -> (&'static str, Role) {
     match row.state {
         C::Done => row.outcome.as_ref().map_or(("DONE", Role::Done), result),
         _ if row.cancel_at.is_some() => ("STOP", Role::Stop),
+        C::Queued if row.editing.is_some() => ("EDIT", Role::Paused),
         C::Queued if row.paused_by.is_some() => ("PAUS", Role::Paused),
         C::Queued => ("WAIT", Role::Wait),
         C::Renting => ("RENT", Role::Rent),

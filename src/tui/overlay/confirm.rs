@@ -1,23 +1,96 @@
 //! The questions before a cancel and before a quarantine is lifted. The focus is on the button that does nothing.
 
-use crate::model::{Cursor, DeviceState, JobId, Uuid};
-use crate::tui::View;
+use super::{Overlay, middle};
+use crate::model::{Cursor, DeviceState, Generation, JobId, Now, Uuid};
+use crate::protocol::Snapshot;
+use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, hours, state, width as text_width};
 use crate::tui::look::theme::Role;
-use crate::tui::panels::queue;
-use crate::tui::rows;
-use crate::tui::ui::Button;
+use crate::tui::panels::{gpus, queue};
+use crate::tui::ui::Ui;
 use crate::tui::update::acts;
+use crate::tui::{UiCommand, View, rows};
 use ratatui::layout::Rect;
 
+/// The buttons of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Button {
+    /// Nothing happens: the default.
+    #[default]
+    Keep,
+    /// What was asked; a cancel has its undo window.
+    Cancel,
+    /// A cancel without it.
+    Now,
+}
+
+/// The question before a cancel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirm {
+    /// Which job.
+    pub job: JobId,
+    /// As it was when the question was asked.
+    pub generation: Generation,
+    /// The button that Enter presses.
+    pub button: Button,
+}
+
+/// The question before a quarantine is lifted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clear {
+    /// Of which device.
+    pub gpu: Uuid,
+    /// Since when it was in quarantine when the question was asked.
+    pub since: Now,
+    /// The button that Enter presses.
+    pub button: Button,
+}
+
+/// The button that an action presses, if it presses one; else the one that has the focus moves.
+fn pressed(button: &mut Button, action: &Action, order: &[Button]) -> Option<Button> {
+    match action {
+        Action::Yes => Some(Button::Cancel),
+        Action::No => Some(Button::Keep),
+        Action::Now => order.contains(&Button::Now).then_some(Button::Now),
+        Action::Press => Some(*button),
+        Action::NextButton => {
+            let at = order.iter().position(|one| one == button).unwrap_or(0);
+            *button = order[(at + 1) % order.len()];
+            None
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut it: Confirm, action: &Action) -> Vec<UiCommand> {
+    match pressed(&mut it.button, action, &[Button::Keep, Button::Cancel, Button::Now]) {
+        Some(Button::Keep) => Vec::new(),
+        Some(button) => acts::cancel(ui, snap, (it.job, it.generation), button == Button::Now),
+        None => {
+            ui.overlay = Some(Overlay::Confirm(it));
+            Vec::new()
+        }
+    }
+}
+
+pub(super) fn update_clear(ui: &mut Ui, snap: &Snapshot, mut it: Clear, action: &Action) -> Vec<UiCommand> {
+    match pressed(&mut it.button, action, &[Button::Keep, Button::Cancel]) {
+        Some(Button::Keep) => Vec::new(),
+        Some(_) => gpus::clear(ui, snap, &it.gpu, &it.since),
+        None => {
+            ui.overlay = Some(Overlay::Clear(it));
+            Vec::new()
+        }
+    }
+}
+
 /// Over the screen.
-pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, job: JobId, button: Button) {
+pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Confirm) {
+    let (job, button) = (it.job, it.button);
     let Some(row) = rows::find(v.snap, job) else { return };
-    let width = area.width.min(58);
-    let height = area.height.min(8);
-    let popup =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let popup = middle(area, 58, 8);
+    let width = popup.width;
     c.clear(popup);
     let stopping = row.cancel_at.is_some();
     let question = if stopping { "Kill" } else { "Cancel" };
@@ -78,12 +151,10 @@ fn buttons(c: &mut Canvas<'_>, inner: Rect, answers: &[(Button, &str, Role)], fo
 }
 
 /// Over the screen: whether a quarantine is to be lifted.
-pub(in crate::tui) fn paint_clear(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, gpu: &Uuid, button: Button) {
+pub(super) fn paint_clear(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Clear) {
+    let (gpu, button) = (&it.gpu, it.button);
     let Some(row) = v.snap.gpus.iter().find(|row| row.uuid == *gpu) else { return };
-    let width = area.width.min(58);
-    let height = area.height.min(8);
-    let popup =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let popup = middle(area, 58, 8);
     c.clear(popup);
     let title = format!("Clear GPU {} ?", row.index);
     let inner = c.frame(popup, &[(&title, Role::DialogDanger)], &[], true);

@@ -1,47 +1,46 @@
-//! The keys of this screen, from the one table of keys.
+//! The keys of this screen, from the one table of keys. Typing narrows them, Enter does what the line says.
 
-use crate::tui::View;
-use crate::tui::keys::{Mode, bindings};
+use super::choose::{Chooser, Chosen, Line, fits};
+use super::{Overlay, palette};
+use crate::protocol::Snapshot;
+use crate::tui::keys::{Action, Mode, Row};
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::left;
-use crate::tui::look::theme::Role;
+use crate::tui::ui::Ui;
+use crate::tui::update::{apply, mode_below};
+use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
-/// A line for each key that does something here.
-fn lines(mode: Mode) -> Vec<(&'static str, &'static str)> {
-    bindings(mode).filter(|row| !row.shown.is_empty()).map(|row| (row.shown, row.help)).collect()
+/// The rows that are left, in the order of the table.
+fn left<'a>(ui: &'a Ui, mode: Mode, chooser: &Chooser) -> Vec<Row<'a>> {
+    let typed = chooser.field.text();
+    let all = ui.keys.of(mode).filter(|row| !row.keys.is_empty());
+    all.filter(|row| fits(typed, &format!("{} {}", row.shown(), row.binding.about)).is_some()).collect()
 }
 
-/// How many lines there are.
-pub(in crate::tui) fn count(mode: Mode) -> usize {
-    lines(mode).len()
+pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, chooser: &Chooser) {
+    let mode = mode_below(v.ui);
+    let lines: Vec<Line> = left(v.ui, mode, chooser)
+        .iter()
+        .map(|row| Line {
+            name: row.shown(),
+            about: row.binding.about.to_owned(),
+            keys: String::new(),
+            is_dim: palette::refusal(v.ui, v.snap, &row.binding.action).is_some(),
+        })
+        .collect();
+    chooser.paint(c, area, &format!("Keys: {}", mode.name()), "find ", &lines);
 }
 
-/// Over the screen; two columns where there is room.
-pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, scroll: usize) {
-    let mode = crate::tui::update::mode_below(v.ui);
-    let lines = lines(mode);
-    let wide = area.width >= 110;
-    let per_column = if wide { lines.len().div_ceil(2) } else { lines.len() };
-    let width = area.width.min(if wide { 120 } else { 66 });
-    let height = area.height.min(per_column as u16 + 2);
-    let popup =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
-    c.clear(popup);
-    let title = format!("Keys: {}", crate::tui::update::mode_name(mode));
-    let foot = if per_column + 2 > usize::from(height) { "j k scroll   Esc closes" } else { "Esc closes" };
-    let inner = c.frame(popup, &[(&title, Role::Title)], &[(foot, Role::Dim)], true);
-    let scroll = scroll.min(per_column.saturating_sub(usize::from(inner.height)));
-    let half = if wide { inner.width / 2 } else { inner.width };
-    for (at, (keys, what)) in lines.iter().enumerate() {
-        let (column, row) = (at / per_column.max(1), at % per_column.max(1));
-        let Some(row) = row.checked_sub(scroll) else { continue };
-        if row >= usize::from(inner.height) {
-            continue;
+pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut chooser: Chooser, action: &Action) -> Vec<UiCommand> {
+    let rows = left(ui, mode_below(ui), &chooser);
+    match chooser.update(action, rows.len()) {
+        Chosen::Row(at) => {
+            let chosen = rows.get(at).map(|row| row.binding.action.clone());
+            chosen.map_or_else(Vec::new, |action| apply(ui, action, snap))
         }
-        let x = inner.x + half * column as u16;
-        let cell = Rect { x, width: half.min(inner.right().saturating_sub(x)), ..inner };
-        let keys = format!(" {} ", left(keys, 13));
-        c.pieces(cell, row as u16, &[(&keys, Role::KeyHint), (what, Role::Text)]);
+        Chosen::Stays => {
+            ui.overlay = Some(Overlay::Help(chooser));
+            Vec::new()
+        }
     }
 }

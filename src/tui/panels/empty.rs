@@ -52,7 +52,7 @@ fn hidden(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, hidden: usize) {
     let text = if v.ui.filter.is_empty() {
         format!("None of {hidden} jobs is yours.  m shows all.")
     } else {
-        format!("No job matches \"{}\" ({hidden} hidden).  Esc clears.", v.ui.filter.text.trim())
+        format!("No job matches \"{}\" ({hidden} hidden).  Esc clears.", v.ui.filter.text().trim())
     };
     c.text(area, 0, &text, Role::ToastWarn);
 }

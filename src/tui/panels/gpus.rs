@@ -7,8 +7,9 @@ use crate::tui::View;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, gib, left, right, width};
 use crate::tui::look::theme::Role;
+use crate::tui::overlay::{Button, Clear, Overlay};
 use crate::tui::rows;
-use crate::tui::ui::{Button, Level, Overlay, Ui};
+use crate::tui::ui::{Level, Ui};
 use ratatui::layout::Rect;
 
 /// Rows below the list on the devices' own screen.
@@ -320,7 +321,7 @@ pub(in crate::tui) fn ask(ui: &mut Ui, snap: &Snapshot) {
         selected(ui, ui.shown(snap))
     {
         let (gpu, since, button) = (uuid.clone(), quarantine.since, Button::Keep);
-        ui.overlay = Some(Overlay::Clear { gpu, since, button });
+        ui.overlay = Some(Overlay::Clear(Clear { gpu, since, button }));
     }
 }
 

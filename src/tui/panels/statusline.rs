@@ -2,16 +2,15 @@
 
 use crate::protocol::{Connection, NoticeLevel};
 use crate::tui::View;
-use crate::tui::keys::{Action, Mode, bindings};
+use crate::tui::keys::Mode;
 use crate::tui::layout::Layout;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut, width};
 use crate::tui::look::theme::Role;
-use crate::tui::panels::gpus;
+use crate::tui::overlay::palette;
 use crate::tui::rows;
 use crate::tui::ui::{Level, Message};
 use crate::tui::update;
-use crate::tui::update::acts;
 use crate::tui::update::pending;
 use ratatui::layout::Rect;
 
@@ -102,7 +101,8 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
 
 /// The filter as it is typed, with the terminal's cursor in it.
 pub(in crate::tui) fn filter(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
-    let x = c.pieces(area, 0, &[("/", Role::KeyHint), (&v.ui.filter.text, Role::Input)]);
+    c.pieces(area, 0, &[("/", Role::KeyHint), (v.ui.filter.text(), Role::Input)]);
+    let x = area.x + 1 + width(v.ui.filter.field.before()) as u16;
     c.cursor = Some((x.min(area.right().saturating_sub(1)), area.y, true));
 }
 
@@ -119,44 +119,38 @@ pub(in crate::tui) fn counted(v: &View<'_>) -> String {
 /// Only keys that do something for the selected job.
 fn keys(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let mode = update::mode(v.ui);
-    let row = rows::selected(v.ui, v.snap).and_then(|job| rows::find(v.snap, job));
     let mut x = area.x;
-    let mut last: Vec<(&str, &str)> = Vec::new();
-    for binding in bindings(mode) {
-        let refused = match binding.action {
-            Action::Clear => gpus::refusal(v.ui, v.snap),
-            _ => acts::refusal(v.ui, row, &binding.action),
-        };
-        if binding.hint.is_empty() || refused.is_some() {
+    let mut last: Vec<(String, &str)> = Vec::new();
+    for row in v.ui.keys.of(mode) {
+        let hint = row.binding.hint;
+        let key = row.first();
+        let refused = palette::refusal(v.ui, v.snap, &row.binding.action);
+        if hint.is_empty() || key.is_empty() || refused.is_some() {
             continue;
         }
-        let key = binding.shown.split(' ').next().unwrap_or_default();
         // How to get help and out is never pushed off the line.
-        if matches!(binding.hint, "help" | "quit") {
-            last.push((key, binding.hint));
+        if matches!(hint, "help" | "quit") {
+            last.push((key, hint));
             continue;
         }
-        let columns = width(key) + 1 + width(binding.hint) + 2;
+        let columns = width(&key) + 1 + width(hint) + 2;
         if usize::from(x) + columns + reserve(mode) > usize::from(area.right()) {
             continue;
         }
-        x = hint(c, area, x, key, binding.hint);
+        x = write_hint(c, area, x, &key, hint);
     }
     for (key, words) in last {
         let words = if words == "quit" && v.ui.opened.is_some() { "back" } else { words };
-        x = hint(c, area, x, key, words);
+        x = write_hint(c, area, x, &key, words);
     }
 }
 
 /// Columns kept for `? help  q quit`.
 const fn reserve(mode: Mode) -> usize {
-    match mode {
-        Mode::Input | Mode::Dialog | Mode::Help => 0,
-        Mode::Log | Mode::Detail | Mode::Queue | Mode::History | Mode::Gpus | Mode::List => 16,
-    }
+    if mode.is_text() || matches!(mode, Mode::Dialog) { 0 } else { 16 }
 }
 
-fn hint(c: &mut Canvas<'_>, area: Rect, x: u16, key: &str, words: &str) -> u16 {
+fn write_hint(c: &mut Canvas<'_>, area: Rect, x: u16, key: &str, words: &str) -> u16 {
     let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
     c.pieces(
         rest,

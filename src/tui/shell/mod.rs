@@ -10,7 +10,7 @@ use crate::clock;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
-use crate::tui::keys::{Action, action};
+use crate::tui::keys::{Action, Keymap};
 use crate::tui::look::theme::{self, Theme};
 use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
@@ -20,6 +20,7 @@ use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use terminal::{Guard, Tty};
@@ -155,6 +156,11 @@ impl Shell {
         let now = clock::now();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
         ui.me = options.me;
+        let (keys, faults) = Keymap::with(&options.keys);
+        ui.keys = Arc::new(keys);
+        if let Some(fault) = faults.first() {
+            ui.say(Level::Error, fault.clone(), None);
+        }
         ui.size = terminal::size();
         let theme = theme::load(&options.theme, options.theme_dir.as_deref(), options.depth);
         let theme = theme.unwrap_or_else(|error| {
@@ -313,7 +319,7 @@ impl Shell {
     }
 
     fn key(&mut self, key: KeyEvent, now: Now) -> Vec<UiCommand> {
-        let action = action(update::mode(&self.ui), self.ui.prefix, key);
+        let action = self.ui.keys.action(update::mode(&self.ui), self.ui.prefix, key);
         action.map_or_else(Vec::new, |action| self.act(action, now))
     }
 

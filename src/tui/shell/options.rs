@@ -3,6 +3,7 @@
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::look::colour::Depth;
 use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// How the dashboard is run.
@@ -22,6 +23,8 @@ pub struct Options {
     pub tz: TimeZone,
     /// The account that looks; empty: the scheduler's.
     pub me: String,
+    /// Keys that take the place of the table's: an action's name and its keys.
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 impl Options {
@@ -43,6 +46,7 @@ impl Options {
             remote: set("SSH_CONNECTION").is_some(),
             tz: TimeZone::system(),
             me: String::new(),
+            keys: BTreeMap::new(),
         }
     }
 }

@@ -4,8 +4,9 @@ use crate::model::{Cursor, Generation, JobId, Priority, Span};
 use crate::protocol::{Command, Connection, JobRow, Place, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::Action;
+use crate::tui::overlay::{Button, Confirm, Overlay};
 use crate::tui::rows;
-use crate::tui::ui::{Level, Overlay, Ui};
+use crate::tui::ui::{Level, Ui};
 use crate::tui::update::pending::{self, Change, Undoable};
 
 /// How far `+` and `-` go.
@@ -78,8 +79,8 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<
     let Some(row) = row else { return Vec::new() };
     match action {
         Action::Cancel => {
-            let button = crate::tui::ui::Button::Keep;
-            ui.overlay = Some(Overlay::Confirm { job: row.id, generation: row.generation, button });
+            let (job, generation, button) = (row.id, row.generation, Button::Keep);
+            ui.overlay = Some(Overlay::Confirm(Confirm { job, generation, button }));
             Vec::new()
         }
         Action::Raise => priority(ui, row, STEP),

@@ -8,21 +8,20 @@ use crate::protocol::{Command, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
-use crate::tui::overlay::help;
+use crate::tui::overlay::{self, Chooser, Overlay};
 use crate::tui::panels::detail;
 use crate::tui::panels::gpus;
 use crate::tui::panels::log;
 use crate::tui::panels::meter;
 use crate::tui::rows;
-use crate::tui::ui::{Button, Level, Opened, Overlay, Screen, Tab, Ui};
+use crate::tui::ui::{Level, Opened, Screen, Tab, Ui};
 use crate::tui::view;
 use ratatui::layout::Rect;
 
 /// What keys mean now.
 pub fn mode(ui: &Ui) -> Mode {
     match &ui.overlay {
-        Some(Overlay::Help { .. }) => Mode::Help,
-        Some(Overlay::Confirm { .. } | Overlay::Clear { .. }) => Mode::Dialog,
+        Some(overlay) => overlay.mode(),
         None if ui.typing => Mode::Input,
         None => mode_below(ui),
     }
@@ -37,22 +36,9 @@ pub(in crate::tui) fn mode_below(ui: &Ui) -> Mode {
         (None, Pane::History) => Mode::History,
         (None, Pane::Log) => Mode::Log,
         (None, Pane::Gpus) => Mode::Gpus,
-        (None, Pane::Meter | Pane::Job | Pane::Inbox) => Mode::List,
-    }
-}
-
-/// A mode's name.
-pub(in crate::tui) const fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Input => "filter",
-        Mode::Dialog => "question",
-        Mode::Help => "help",
-        Mode::Log => "log",
-        Mode::Detail => "job",
-        Mode::Queue => "queue",
-        Mode::History => "history",
-        Mode::Gpus => "GPUs",
-        Mode::List => "list",
+        (None, Pane::Meter) => Mode::Meter,
+        (None, Pane::Inbox) => Mode::Inbox,
+        (None, Pane::Job) => Mode::Job,
     }
 }
 
@@ -65,12 +51,38 @@ pub fn update(ui: &mut Ui, action: Action, snap: &Snapshot, now: Now) -> Vec<UiC
     out
 }
 
-fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
+/// Does what an action means to what is on top: the overlay, the line that is typed, the screen.
+pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
+    match action {
+        Action::Escape => {
+            escape(ui);
+            return Vec::new();
+        }
+        Action::Interrupt if ui.overlay.is_some() || ui.typing => {
+            escape(ui);
+            return Vec::new();
+        }
+        Action::Interrupt => return vec![UiCommand::Quit],
+        Action::Repaint => return vec![UiCommand::Repaint],
+        Action::Suspend => return vec![UiCommand::Suspend],
+        _ => {}
+    }
+    if let Some(overlay) = ui.overlay.take() {
+        return overlay::update(ui, snap, overlay, &action);
+    }
+    if ui.typing {
+        typed(ui, &action);
+        return Vec::new();
+    }
+    below(ui, action, snap)
+}
+
+/// Does what an action means to the screen.
+fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
     match action {
         Action::Back => return back(ui),
-        Action::Escape => escape(ui),
-        Action::Interrupt => return vec![UiCommand::Quit],
-        Action::Help => ui.overlay = Some(Overlay::Help { scroll: 0 }),
+        Action::Help => ui.overlay = Some(Overlay::Help(Chooser::default())),
+        Action::Palette => ui.overlay = Some(Overlay::Palette(Chooser::default())),
         Action::Show(screen) => show(ui, screen),
         Action::NextPane => turn(ui, snap, 1),
         Action::PreviousPane => turn(ui, snap, -1),
@@ -100,25 +112,11 @@ fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Wrap => (ui.log.wrap, ui.log.sideways) = (!ui.log.wrap, 0),
         Action::Freeze => freeze(ui, snap),
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
-        Action::Repaint => return vec![UiCommand::Repaint],
-        Action::Suspend => return vec![UiCommand::Suspend],
         Action::Prefix(c) => ui.prefix = Some(c),
-        Action::Yes => return answer(ui, snap, Button::Cancel),
-        Action::No => ui.overlay = None,
-        Action::Now => return answer(ui, snap, Button::Now),
-        Action::NextButton => next_button(ui),
-        Action::Press => {
-            if let Some(Overlay::Confirm { button, .. } | Overlay::Clear { button, .. }) = ui.overlay {
-                return answer(ui, snap, button);
-            }
-        }
-        Action::Insert(_) | Action::Erase | Action::EraseWord | Action::EraseAll | Action::Paste(_) => {
-            typed(ui, &action);
-        }
         Action::Clear => gpus::ask(ui, snap),
-        Action::Accept => ui.typing = false,
         Action::Unknown(key) => {
-            ui.say(Level::Info, format!("{key} does nothing here; ? shows the keys"), None);
+            let help = ui.keys.key(mode_below(ui), &Action::Help);
+            ui.say(Level::Info, format!("{key} does nothing here; {help} shows the keys"), None);
         }
         Action::Cancel
         | Action::Raise
@@ -129,6 +127,22 @@ fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::PlaceDown
         | Action::Pause
         | Action::Retry => return acts::act(ui, snap, &action),
+        // Of overlays and texts, or done above.
+        Action::Escape
+        | Action::Interrupt
+        | Action::Repaint
+        | Action::Suspend
+        | Action::Yes
+        | Action::No
+        | Action::Now
+        | Action::NextButton
+        | Action::Press
+        | Action::Insert(_)
+        | Action::Erase
+        | Action::EraseWord
+        | Action::EraseAll
+        | Action::Accept
+        | Action::Paste(_) => {}
     }
     Vec::new()
 }
@@ -152,11 +166,11 @@ fn escape(ui: &mut Ui) {
     }
     if ui.typing {
         ui.typing = false;
-        ui.filter.text.clear();
+        ui.filter.clear();
         return;
     }
     if ui.message.take().is_none() && ui.opened.take().is_none() {
-        ui.filter.text.clear();
+        ui.filter.clear();
     }
 }
 
@@ -266,11 +280,6 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
     if let Some(message) = &mut ui.message {
         message.armed = false;
     }
-    if let Some(Overlay::Help { scroll }) = ui.overlay {
-        let scroll = step(scroll, help::count(mode_below(ui)), 10, action);
-        ui.overlay = Some(Overlay::Help { scroll });
-        return;
-    }
     let layout = plan(ui, snap);
     let pane = if ui.opened.is_some() { main_pane(ui) } else { ui.focus };
     let height = layout.rows(pane).max(1);
@@ -346,61 +355,13 @@ fn travel_log(ui: &mut Ui, snap: &Snapshot, action: &Action) {
     }
 }
 
-/// What was asked has been answered.
-fn answer(ui: &mut Ui, snap: &Snapshot, button: Button) -> Vec<UiCommand> {
-    match (ui.overlay.take(), button) {
-        (_, Button::Keep) | (Some(Overlay::Help { .. }) | None, _) => Vec::new(),
-        (Some(Overlay::Confirm { job, generation, .. }), _) => {
-            acts::cancel(ui, snap, (job, generation), button == Button::Now)
-        }
-        (Some(Overlay::Clear { gpu, since, .. }), _) => gpus::clear(ui, snap, &gpu, &since),
-    }
-}
-
-const fn next_button(ui: &mut Ui) {
-    match &mut ui.overlay {
-        Some(Overlay::Confirm { button, .. }) => {
-            *button = match button {
-                Button::Keep => Button::Cancel,
-                Button::Cancel => Button::Now,
-                Button::Now => Button::Keep,
-            };
-        }
-        Some(Overlay::Clear { button, .. }) => {
-            *button = match button {
-                Button::Keep => Button::Cancel,
-                Button::Cancel | Button::Now => Button::Keep,
-            };
-        }
-        Some(Overlay::Help { .. }) | None => {}
-    }
-}
-
-/// The longest filter.
-const FILTER_CHARS: usize = 200;
-
 /// The filter is being typed: rows narrow at once.
 fn typed(ui: &mut Ui, action: &Action) {
-    if !ui.typing {
+    if *action == Action::Accept {
+        ui.typing = false;
         return;
     }
-    let text = &mut ui.filter.text;
-    match action {
-        Action::Insert(c) => text.push(*c),
-        Action::Paste(pasted) => text.push_str(crate::model::clean_line(pasted).trim()),
-        Action::Erase => {
-            text.pop();
-        }
-        Action::EraseWord => {
-            let kept = text.trim_end().rfind(' ').map_or(0, |at| at + 1);
-            text.truncate(kept);
-        }
-        Action::EraseAll => text.clear(),
-        _ => {}
-    }
-    if let Some((at, _)) = text.char_indices().nth(FILTER_CHARS) {
-        text.truncate(at);
-    }
+    ui.filter.edit(action);
     // A cursor whose row is hidden goes to the first match.
     ui.at.insert(Pane::Queue, 0);
     ui.at.insert(Pane::History, 0);

@@ -1,0 +1,79 @@
+//! `docs/keys.md`, written from the table.
+
+use super::table::BASE;
+use super::{Binding, Mode, TABLE};
+use std::fmt::Write as _;
+
+/// The page.
+pub fn page() -> String {
+    let mut out = String::from(HEAD);
+    let named = TABLE.iter().filter(|row| !row.id.is_empty());
+    out.push_str("| action | keys | where | what it does |\n|---|---|---|---|\n");
+    for row in named {
+        let _ = writeln!(out, "| `{}` | {} | {} | {} |", row.id, keys(row), places(row), row.about);
+    }
+    out.push_str(FIXED);
+    for row in TABLE.iter().filter(|row| row.id.is_empty()) {
+        let _ = writeln!(out, "| {} | {} | {} |", keys(row), places(row), row.about);
+    }
+    out
+}
+
+fn keys(row: &Binding) -> String {
+    let keys: Vec<String> = row.keys.split(' ').map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
+    keys.join(" ")
+}
+
+fn places(row: &Binding) -> String {
+    if Mode::ALL.iter().all(|mode| row.modes.has(*mode)) {
+        return "always".to_owned();
+    }
+    if row.modes == BASE {
+        return "all screens".to_owned();
+    }
+    let mut names: Vec<&str> =
+        Mode::ALL.iter().filter(|mode| row.modes.has(**mode)).map(|mode| mode.name()).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+const HEAD: &str = "\
+# Keys
+
+Generated from the table in `src/tui/keys/table.rs`; a test keeps it so. `?` shows the keys of a screen, `:` finds any action by its name.
+
+An action's keys are set in `config.toml`; they take the place of the ones below:
+
+```toml
+[keys]
+cancel = [\"x\", \"F9\"]
+first  = [\"gg\", \"Home\"]
+```
+
+A key is a character, `F1` to `F12`, `Ctrl-D`, or one of `Esc Enter Tab Shift-Tab Space Up Down Left Right Home End PgUp PgDn`; two letters are one key after
+the other. Keys that terminals, tmux, screen or zellij take, Alt, Backspace and Delete cannot be bound. An action without keys (`[]`) is still in the palette.
+
+";
+
+const FIXED: &str = "
+In questions, lists and text fields keys are the same for everybody:
+
+| keys | where | what it does |
+|---|---|---|
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_page_of_keys_is_what_the_table_says() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/keys.md");
+        let text = page();
+        if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
+            std::fs::write(&file, text).unwrap();
+            panic!("docs/keys.md was out of date; it has been written anew: look at it and commit it");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The table: every action, its keys, where they mean it, and its words.
+
+use super::Action;
+use crate::tui::ui::Screen;
+use std::ops::BitOr;
+
+/// What keys mean depends on this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum Mode {
+    /// The queue has the keys.
+    Queue,
+    /// The history has the keys.
+    History,
+    /// The devices have the keys.
+    Gpus,
+    /// The meter has the keys.
+    Meter,
+    /// The inbox has the keys.
+    Inbox,
+    /// The pane of one job has the keys.
+    Job,
+    /// The log has the keys.
+    Log,
+    /// A job is opened, on another tab than its log.
+    Detail,
+    /// A line of text is being typed.
+    Input,
+    /// A question is asked.
+    Dialog,
+    /// A list to choose from; typing narrows it.
+    Choose,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Queue,
+        Self::History,
+        Self::Gpus,
+        Self::Meter,
+        Self::Inbox,
+        Self::Job,
+        Self::Log,
+        Self::Detail,
+        Self::Input,
+        Self::Dialog,
+        Self::Choose,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::History => "history",
+            Self::Gpus => "GPUs",
+            Self::Meter => "meter",
+            Self::Inbox => "inbox",
+            Self::Job | Self::Detail => "job",
+            Self::Log => "log",
+            Self::Input => "text field",
+            Self::Dialog => "question",
+            Self::Choose => "list to choose from",
+        }
+    }
+
+    /// Keys that are characters are text here.
+    pub const fn is_text(self) -> bool {
+        matches!(self, Self::Input | Self::Choose)
+    }
+}
+
+/// A set of modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Modes(u16);
+
+impl Modes {
+    /// Whether a mode is among them.
+    pub const fn has(self, mode: Mode) -> bool {
+        self.0 & (1 << mode as u16) != 0
+    }
+
+    /// Whether any mode is in both.
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    const fn of(modes: &[Mode]) -> Self {
+        let (mut bits, mut at) = (0, 0);
+        while at < modes.len() {
+            bits |= 1 << modes[at] as u16;
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOr for Modes {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        self.and(other)
+    }
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Binding {
+    /// Its name in `[keys]` of the configuration; empty: its keys are the same for everybody.
+    pub id: &'static str,
+    /// What it does.
+    pub action: Action,
+    /// Its keys, with blanks between; the first one is shown in the key line.
+    pub keys: &'static str,
+    /// Where they mean it.
+    pub modes: Modes,
+    /// What it does, in words.
+    pub about: &'static str,
+    /// Its short words in the key line; empty: not there.
+    pub hint: &'static str,
+}
+
+const fn row(
+    id: &'static str,
+    action: Action,
+    keys: &'static str,
+    modes: Modes,
+    about: &'static str,
+    hint: &'static str,
+) -> Binding {
+    Binding { id, action, keys, modes, about, hint }
+}
+
+use Action as A;
+
+/// Where nothing lies over the screen and nothing is typed.
+pub(super) const BASE: Modes = Modes::of(&[
+    Mode::Queue,
+    Mode::History,
+    Mode::Gpus,
+    Mode::Meter,
+    Mode::Inbox,
+    Mode::Job,
+    Mode::Log,
+    Mode::Detail,
+]);
+const QUEUE: Modes = Modes::of(&[Mode::Queue]);
+const GPUS: Modes = Modes::of(&[Mode::Gpus]);
+const LOG: Modes = Modes::of(&[Mode::Log]);
+/// Lists with a cursor that can be opened.
+const LISTS: Modes =
+    Modes::of(&[Mode::Queue, Mode::History, Mode::Gpus, Mode::Meter, Mode::Inbox, Mode::Job]);
+/// Lists of jobs.
+const TABLES: Modes = Modes::of(&[Mode::Queue, Mode::History]);
+/// A job that is opened.
+const OPENED: Modes = Modes::of(&[Mode::Detail, Mode::Log]);
+/// Where a waiting or running job can be acted on.
+const ONE: Modes = Modes::of(&[Mode::Queue, Mode::Detail]);
+const INPUT: Modes = Modes::of(&[Mode::Input]);
+const DIALOG: Modes = Modes::of(&[Mode::Dialog]);
+const CHOOSE: Modes = Modes::of(&[Mode::Choose]);
+const TEXT: Modes = INPUT.and(CHOOSE);
+const ALWAYS: Modes = BASE.and(TEXT).and(DIALOG);
+
+/// Every action and its keys. Rows that are hints come in the order in which the key line has them.
+pub static TABLE: &[Binding] = &[
+    // Jobs.
+    row("open", A::Open, "Enter", LISTS, "open", "open"),
+    row("log", A::Log, "l", LISTS.and(Modes::of(&[Mode::Detail])), "log of the job, whole screen", "log"),
+    row("cancel", A::Cancel, "x F9", QUEUE.and(OPENED), "cancel: asks, and can be undone", "cancel"),
+    row("raise", A::Raise, "+ = F7", QUEUE, "priority + 10", "prio up"),
+    row("lower", A::Lower, "- F8", QUEUE, "priority - 10", "down"),
+    row("top", A::Top, "t", QUEUE, "to the top of the line", "top"),
+    row("bottom", A::Bottom, "b", QUEUE, "to the bottom of the line", "bottom"),
+    row("place-up", A::PlaceUp, "K", QUEUE, "one place up in the line", ""),
+    row("place-down", A::PlaceDown, "J", QUEUE, "one place down in the line", ""),
+    row("pause", A::Pause, "H", ONE, "pause or resume a waiting job", "pause"),
+    row(
+        "retry",
+        A::Retry,
+        "r",
+        TABLES.and(Modes::of(&[Mode::Detail])),
+        "submit a finished job again",
+        "retry",
+    ),
+    row("clear", A::Clear, "c", GPUS, "lift the quarantine of a GPU: asks", "clear"),
+    // Tables.
+    row("filter", A::Filter, "/ F4", TABLES, "filter: words, u:USER s:STATE n:NAME, ! inverts", "filter"),
+    row("mine", A::Mine, "m", TABLES, "own jobs, or all", ""),
+    // The log.
+    row("follow", A::Follow, "f", LOG, "follow the end, or stop", "follow"),
+    row("hold", A::Hold, "Space", LOG, "stop here, or go on", "hold"),
+    row("wrap", A::Wrap, "w", LOG, "wrap long lines", "wrap"),
+    row("left", A::Left, "< Left", LOG, "scroll to the left", ""),
+    row("right", A::Right, "> Right", LOG, "scroll to the right", ""),
+    // A job.
+    row("next-tab", A::NextTab, "]", OPENED, "next tab", "tabs"),
+    row("previous-tab", A::PreviousTab, "[", OPENED, "tab before", ""),
+    // Moving.
+    row("down", A::Down, "j Down", BASE, "down", ""),
+    row("up", A::Up, "k Up", BASE, "up", ""),
+    row("first", A::First, "gg Home", BASE, "first", ""),
+    row("last", A::Last, "G End", BASE, "last", ""),
+    row("half-down", A::HalfDown, "Ctrl-D", BASE, "half a page down", ""),
+    row("half-up", A::HalfUp, "Ctrl-U", BASE, "half a page up", ""),
+    row("page-down", A::PageDown, "PgDn Ctrl-F", BASE, "a page down", ""),
+    row("page-up", A::PageUp, "PgUp", BASE, "a page up", ""),
+    // Everywhere.
+    row("queue", A::Show(Screen::Queue), "1", BASE, "Queue", ""),
+    row("gpus", A::Show(Screen::Gpus), "2", BASE, "GPUs", ""),
+    row("meter", A::Show(Screen::Meter), "3", BASE, "Meter", ""),
+    row("history", A::Show(Screen::History), "4", BASE, "History", ""),
+    row("inbox", A::Show(Screen::Inbox), "5", BASE, "Inbox", ""),
+    row("next-pane", A::NextPane, "Tab", BASE, "next pane, tab or screen", "next"),
+    row("previous-pane", A::PreviousPane, "Shift-Tab", BASE, "the one before", ""),
+    row("undo", A::Undo, "u", BASE, "undo the newest cancel or move", ""),
+    row("freeze", A::Freeze, "p Z", BASE, "freeze the display, and let it go on", ""),
+    row("refresh", A::Refresh, "R", BASE, "look at the inbox again", ""),
+    row("palette", A::Palette, ":", BASE, "find an action by its name", ""),
+    row("help", A::Help, "? h F1", BASE, "keys of this screen", "help"),
+    row("back", A::Back, "q F10", BASE, "back; quit at the root. Jobs go on", "quit"),
+    row("repaint", A::Repaint, "Ctrl-L", ALWAYS, "repaint everything", ""),
+    row("suspend", A::Suspend, "Ctrl-Z", ALWAYS, "suspend; `fg` comes back", ""),
+    // The same for everybody.
+    row("", A::Interrupt, "Ctrl-C", ALWAYS, "close a popup or input; else quit", ""),
+    row(
+        "",
+        A::Escape,
+        "Esc",
+        BASE.and(CHOOSE).and(INPUT),
+        "close, then clear message and filter; never quits",
+        "",
+    ),
+    row("", A::No, "n Esc q", DIALOG, "keep it", "keep"),
+    row("", A::Yes, "y", DIALOG, "yes", "yes"),
+    row("", A::Now, "!", DIALOG, "yes, at once", "now"),
+    row("", A::NextButton, "Tab Right Left Shift-Tab", DIALOG, "next button", ""),
+    row("", A::Press, "Enter Space", DIALOG, "press the button", ""),
+    row("", A::Accept, "Enter", TEXT, "take it", "take it"),
+    row("", A::Down, "Down Tab", CHOOSE, "down", ""),
+    row("", A::Up, "Up Shift-Tab", CHOOSE, "up", ""),
+    row("", A::PageDown, "PgDn", CHOOSE, "a page down", ""),
+    row("", A::PageUp, "PgUp", CHOOSE, "a page up", ""),
+    row("", A::Left, "Left", TEXT, "to the left", ""),
+    row("", A::Right, "Right", TEXT, "to the right", ""),
+    row("", A::First, "Home", TEXT, "to the beginning", ""),
+    row("", A::Last, "End", TEXT, "to the end", ""),
+    row("", A::Erase, "Backspace", TEXT, "erase", ""),
+    row("", A::EraseWord, "Ctrl-W", TEXT, "erase a word", ""),
+    row("", A::EraseAll, "Ctrl-U", TEXT, "erase everything", ""),
+];

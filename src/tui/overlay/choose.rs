@@ -1,0 +1,145 @@
+//! A list to choose from, narrowed by what is typed.
+
+use super::middle;
+use crate::tui::field::Field;
+use crate::tui::keys::Action;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{left, width};
+use crate::tui::look::theme::Role;
+use crate::tui::rows;
+use ratatui::layout::Rect;
+
+/// What was typed, and the row under the cursor.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Chooser {
+    /// What was typed.
+    pub field: Field,
+    /// The row under the cursor, of those that are left.
+    pub at: usize,
+}
+
+/// A line of the list.
+pub(in crate::tui) struct Line {
+    /// What it is, at the left.
+    pub(in crate::tui) name: String,
+    /// More about it.
+    pub(in crate::tui) about: String,
+    /// At the right.
+    pub(in crate::tui) keys: String,
+    /// It cannot be chosen now.
+    pub(in crate::tui) is_dim: bool,
+}
+
+/// What a key came to.
+pub(in crate::tui) enum Chosen {
+    /// The list stays.
+    Stays,
+    /// The row under the cursor was chosen.
+    Row(usize),
+}
+
+impl Chooser {
+    /// Does what an action means to a list of so many rows.
+    pub(in crate::tui) fn update(&mut self, action: &Action, count: usize) -> Chosen {
+        let last = count.saturating_sub(1);
+        match action {
+            Action::Accept if count > 0 => return Chosen::Row(self.at.min(last)),
+            Action::Down => self.at = if self.at >= last { 0 } else { self.at + 1 },
+            Action::Up => self.at = if self.at == 0 { last } else { self.at.min(last + 1) - 1 },
+            Action::PageDown => self.at = (self.at + PAGE).min(last),
+            Action::PageUp => self.at = self.at.saturating_sub(PAGE),
+            action => {
+                if self.field.edit(action) && !matches!(action, Action::Left | Action::Right) {
+                    self.at = 0;
+                }
+            }
+        }
+        Chosen::Stays
+    }
+
+    /// Over the middle of an area: what is typed, then the lines.
+    pub(in crate::tui) fn paint(
+        &self,
+        c: &mut Canvas<'_>,
+        area: Rect,
+        title: &str,
+        prompt: &str,
+        lines: &[Line],
+    ) {
+        let popup = middle(area, 76, area.height.saturating_sub(2).clamp(3, 24));
+        c.clear(popup);
+        let foot = format!("{} of them   Enter: do it   Esc: close", lines.len());
+        let inner = c.frame(popup, &[(title, Role::Title)], &[(&foot, Role::Dim)], true);
+        c.pieces(inner, 0, &[(prompt, Role::KeyHint), (self.field.text(), Role::Input)]);
+        let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
+        let at = self.at.min(lines.len().saturating_sub(1));
+        let top = rows::scrolled(0, at, usize::from(list.height), lines.len());
+        let names = lines.iter().map(|line| width(&line.name)).max().unwrap_or(0).min(24);
+        for (row, line) in lines.iter().enumerate().skip(top).take(usize::from(list.height)) {
+            let y = (row - top) as u16;
+            let mark = if row == at { "> " } else { "  " };
+            let text = if line.is_dim { Role::Dim } else { Role::Text };
+            let name = left(&line.name, names);
+            c.pieces(list, y, &[(mark, Role::Title), (&name, text), ("  ", text), (&line.about, Role::Dim)]);
+            let keys = format!("  {}", line.keys);
+            c.pieces_right(list, y, &[(&keys, Role::KeyHint)]);
+            if row == at {
+                c.cursor_row(list, y);
+            }
+        }
+        if lines.is_empty() {
+            c.text(list, 0, "  Nothing has these letters.", Role::Dim);
+        }
+        let x = inner.x + (width(prompt) + width(self.field.before())) as u16;
+        c.cursor = Some((x.min(inner.right().saturating_sub(1)), inner.y, true));
+    }
+}
+
+/// Rows that a page moves by.
+const PAGE: usize = 10;
+
+/// How well a text fits what was typed: the letters in their order, better together and at the beginnings of words.
+/// `None` if they are not in it.
+pub(in crate::tui) fn fits(typed: &str, text: &str) -> Option<u32> {
+    let text: Vec<char> = text.to_lowercase().chars().collect();
+    let (mut score, mut from, mut last) = (0_u32, 0, None);
+    for letter in typed.to_lowercase().chars().filter(|c| !c.is_whitespace()) {
+        let at = from + text[from..].iter().position(|c| *c == letter)?;
+        let begins = at == 0 || !text[at - 1].is_alphanumeric();
+        score += match last {
+            Some(before) if before + 1 == at => 4,
+            _ if begins => 3,
+            _ => 1,
+        };
+        (last, from) = (Some(at), at + 1);
+    }
+    Some(score)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_in_their_order_fit_and_together_they_fit_better() {
+        assert_eq!(fits("zz", "cancel"), None);
+        assert!(fits("cnl", "cancel").is_some());
+        assert!(fits("can", "cancel") > fits("cnl", "cancel"));
+        assert!(fits("pu", "place up") > fits("pu", "pxu"));
+        assert_eq!(fits("", "anything"), Some(0));
+    }
+
+    #[test]
+    fn the_cursor_goes_round_and_typing_puts_it_first() {
+        let mut chooser = Chooser::default();
+        chooser.update(&Action::Up, 3);
+        assert_eq!(chooser.at, 2);
+        chooser.update(&Action::Down, 3);
+        assert_eq!(chooser.at, 0);
+        chooser.update(&Action::Down, 3);
+        chooser.update(&Action::Insert('x'), 3);
+        assert_eq!((chooser.at, chooser.field.text()), (0, "x"));
+        assert!(matches!(chooser.update(&Action::Accept, 0), Chosen::Stays));
+        assert!(matches!(chooser.update(&Action::Accept, 1), Chosen::Row(0)));
+    }
+}

@@ -1,0 +1,66 @@
+//! Every action by its name, with its key beside it. Enter does it, wherever one is.
+
+use super::Overlay;
+use super::choose::{Chooser, Chosen, Line, fits};
+use crate::protocol::Snapshot;
+use crate::tui::keys::{Action, Row};
+use crate::tui::look::canvas::Canvas;
+use crate::tui::panels::gpus;
+use crate::tui::ui::Ui;
+use crate::tui::update::{acts, apply};
+use crate::tui::{UiCommand, View, rows};
+use ratatui::layout::Rect;
+use std::cmp::Reverse;
+
+/// Why an action cannot be done now; `None` if it can.
+pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot, action: &Action) -> Option<String> {
+    match action {
+        Action::Clear => gpus::refusal(ui, snap),
+        action => {
+            let row = rows::selected(ui, snap).and_then(|job| rows::find(snap, job));
+            acts::refusal(ui, row, action)
+        }
+    }
+}
+
+/// The actions that are left, the best first.
+fn left<'a>(ui: &'a Ui, chooser: &Chooser) -> Vec<Row<'a>> {
+    let typed = chooser.field.text();
+    let named = ui.keys.rows().filter(|row| !row.binding.id.is_empty() && row.binding.id != "palette");
+    let mut found: Vec<(u32, Row<'_>)> = named
+        .filter_map(|row| {
+            let by_name = fits(typed, row.binding.id).map(|score| score + 2);
+            let by_words = fits(typed, row.binding.about);
+            Some((by_name.max(by_words)?, row))
+        })
+        .collect();
+    found.sort_by_key(|(score, _)| Reverse(*score));
+    found.into_iter().map(|(_, row)| row).collect()
+}
+
+pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, chooser: &Chooser) {
+    let lines: Vec<Line> = left(v.ui, chooser)
+        .iter()
+        .map(|row| Line {
+            name: row.binding.id.to_owned(),
+            about: row.binding.about.to_owned(),
+            keys: row.first(),
+            is_dim: refusal(v.ui, v.snap, &row.binding.action).is_some(),
+        })
+        .collect();
+    chooser.paint(c, area, "Actions", ":", &lines);
+}
+
+pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut chooser: Chooser, action: &Action) -> Vec<UiCommand> {
+    let rows = left(ui, &chooser);
+    match chooser.update(action, rows.len()) {
+        Chosen::Row(at) => {
+            let chosen = rows.get(at).map(|row| row.binding.action.clone());
+            chosen.map_or_else(Vec::new, |action| apply(ui, action, snap))
+        }
+        Chosen::Stays => {
+            ui.overlay = Some(Overlay::Palette(chooser));
+            Vec::new()
+        }
+    }
+}
