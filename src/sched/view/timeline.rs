@@ -64,7 +64,7 @@ fn indices(world: &World) -> HashMap<Uuid, u32> {
 impl Line<'_> {
     /// A span, if any of it is asked for.
     fn put(&mut self, uuid: &Uuid, span: TimelineSpan) {
-        if span.from < self.until && span.until.is_none_or(|until| until > self.from) {
+        if span.from <= self.until && span.until.is_none_or(|until| until > self.from) {
             let index = self.index.get(uuid).copied();
             self.spans.push(TimelineSpan { gpu: uuid.clone(), index, ..span });
         }
