@@ -63,17 +63,16 @@ impl MeterBook {
     pub fn look(&mut self, world: &World, frame: &Frame<'_>) -> MeterSummary {
         let (now, step) = (&frame.now, MeterSummary::STEP_MS);
         let began = (frame.today_began, now.wall_ms.div_euclid(step) * step - DAY_MS);
-        if self.began != Some(began) {
-            let steps = vec![0; (DAY_MS / step) as usize + 1];
-            *self = Self { began: Some(began), ..Self::default() };
-            self.closed.steps = steps;
-            for lease in world.ledger.iter() {
-                self.closed.add(lease, now, began);
-            }
-        } else {
+        if self.began == Some(began) {
             let newer = (self.last.0 + 1..=world.counters.lease.0).map(LeaseId);
             let ended = self.open.iter().copied().chain(newer).filter_map(|id| world.ledger.get(id));
             for lease in ended {
+                self.closed.add(lease, now, began);
+            }
+        } else {
+            *self = Self { began: Some(began), ..Self::default() };
+            self.closed.steps = vec![0; (DAY_MS / step) as usize + 1];
+            for lease in world.ledger.iter() {
                 self.closed.add(lease, now, began);
             }
         }

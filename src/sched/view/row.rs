@@ -111,13 +111,11 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
 
 /// Mean utilisation and highest device memory: of what it holds so far, else of its last attempt.
 fn usage(world: &World, job: &Job, open: &[OpenLease]) -> (Option<u8>, Option<Bytes>) {
-    match open.first() {
-        Some(held) => (world.pool.mean_utilisation(held.lease), world.pool.peak_memory(held.lease)),
-        None => {
-            let last = job.tasks.first().map(Task::current);
-            (last.and_then(|last| last.mean_utilisation), last.and_then(|last| last.peak_gpu_memory))
-        }
+    if let Some(held) = open.first() {
+        return (world.pool.mean_utilisation(held.lease), world.pool.peak_memory(held.lease));
     }
+    let last = job.tasks.first().map(Task::current);
+    (last.and_then(|last| last.mean_utilisation), last.and_then(|last| last.peak_gpu_memory))
 }
 
 /// When the limit of the run that is under way is reached.
