@@ -1,7 +1,7 @@
 //! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
 
 use crate::model::{JobId, Now, Span};
-use crate::protocol::{Connection, Reply, Snapshot};
+use crate::protocol::{Connection, Reply, Snapshot, SubmittedJob};
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
 use crate::tui::panels::log;
@@ -82,17 +82,7 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
             }
         }
         Reply::Submitted { jobs, .. } => {
-            let told: Vec<String> = jobs
-                .iter()
-                .filter_map(|job| {
-                    Some(format!(
-                        "#{} {}",
-                        job.id?,
-                        job.place.map_or_else(|| "starts".to_owned(), |p| format!("queued, place {p}"))
-                    ))
-                })
-                .collect();
-            ui.say(Level::Info, told.join("  "), jobs.first().and_then(|job| job.id));
+            ui.say(Level::Info, accepted(&jobs), jobs.first().and_then(|job| job.id));
         }
         Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
             if let Some(job) = job {
@@ -134,6 +124,15 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
         | Reply::Notices(_)
         | Reply::Pong => {}
     }
+}
+
+/// What became of the jobs of a submission, in one line.
+fn accepted(jobs: &[SubmittedJob]) -> String {
+    let fate = |job: &SubmittedJob| {
+        let place = job.place.map_or_else(|| "starts".to_owned(), |place| format!("queued, place {place}"));
+        Some(format!("#{} {place}", job.id?))
+    };
+    jobs.iter().filter_map(fate).collect::<Vec<_>>().join("  ")
 }
 
 /// Time has passed: messages go, changes without an answer are given up, a countdown to the next try goes on.
