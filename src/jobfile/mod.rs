@@ -54,6 +54,7 @@ pub use fields::schema;
 pub use intake::parse;
 pub use render::{apply_fixes, render};
 pub use show::to_json;
+pub use unknown::nearest;
 
 use crate::model::WorkKind;
 

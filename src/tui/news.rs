@@ -2,13 +2,14 @@
 
 use crate::model::{JobId, Now, Span};
 use crate::protocol::{Connection, Reply, Snapshot};
+use crate::tui::arrange;
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
 use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::pending;
+use crate::tui::update::{bulk, pending};
 
 /// Takes in what arrived. Keys and hang-ups are the shell's and are not for here.
 pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> Vec<UiCommand> {
@@ -71,6 +72,11 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     };
     if ui.known {
         ui.connection = Connection::Live;
+    }
+    if let Asked::Command(Some(job)) = asked
+        && bulk::answered(ui, job, &reply)
+    {
+        return;
     }
     match reply {
         Reply::Ok { message } => {
@@ -141,6 +147,12 @@ pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
     ui.now = now;
     if ui.message.as_ref().and_then(|message| message.until).is_some_and(|until| until <= now.boottime_ms) {
         ui.message = None;
+    }
+    bulk::expire(ui);
+    if ui.tables.moved_at > 0 && arrange::deadline(ui).is_none() {
+        // An order that stood still moves again.
+        ui.tables.moved_at = 0;
+        rows::settle(ui, snap);
     }
     if let Connection::Lost { retry_in, .. } = &mut ui.connection {
         *retry_in = Span(ui.retry_at.saturating_sub(now.boottime_ms));

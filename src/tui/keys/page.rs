@@ -1,13 +1,13 @@
 //! `docs/keys.md`, written from the table.
 
 use super::table::BASE;
-use super::{Binding, Mode, TABLE};
+use super::{Action, Binding, Mode, TABLE};
 use std::fmt::Write as _;
 
 /// The page.
 pub fn page() -> String {
     let mut out = String::from(HEAD);
-    let named = TABLE.iter().filter(|row| !row.id.is_empty());
+    let named = TABLE.iter().filter(|row| !row.id.is_empty() && row.action != Action::Panic);
     out.push_str("| action | keys | where | what it does |\n|---|---|---|---|\n");
     for row in named {
         let _ = writeln!(out, "| `{}` | {} | {} | {} |", row.id, keys(row), places(row), row.about);
@@ -20,7 +20,7 @@ pub fn page() -> String {
 }
 
 fn keys(row: &Binding) -> String {
-    let keys: Vec<String> = row.keys.split(' ').map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
+    let keys: Vec<String> = row.keys.split_whitespace().map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
     keys.join(" ")
 }
 
@@ -56,7 +56,7 @@ the other. Keys that terminals, tmux, screen or zellij take, Alt, Backspace and 
 ";
 
 const FIXED: &str = "
-In questions, lists and text fields keys are the same for everybody:
+In questions, lists, menus and text fields keys are the same for everybody:
 
 | keys | where | what it does |
 |---|---|---|

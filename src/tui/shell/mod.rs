@@ -11,6 +11,7 @@ use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
+use crate::tui::look::colour::Depth;
 use crate::tui::look::theme::{self, Theme};
 use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
@@ -19,7 +20,9 @@ use crate::tui::shell::options::Options;
 use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -124,10 +127,22 @@ fn unalted(mut key: KeyEvent) -> [Option<KeyEvent>; 2] {
     [Some(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), Some(key)]
 }
 
+/// What a pointer does, where one is told of.
+const fn pointed(mouse: MouseEvent) -> Option<Action> {
+    match mouse.kind {
+        MouseEventKind::Down(MouseButton::Left) => Some(Action::Click(mouse.column, mouse.row)),
+        MouseEventKind::ScrollDown => Some(Action::Wheel(mouse.column, mouse.row, true)),
+        MouseEventKind::ScrollUp => Some(Action::Wheel(mouse.column, mouse.row, false)),
+        _ => None,
+    }
+}
+
 struct Shell {
     ui: Ui,
     snap: Snapshot,
     theme: Theme,
+    /// Where themes are looked for, and at which depth.
+    themes: (Option<PathBuf>, Depth),
     screen: Screenful<Tty>,
     commands: Sender<UiCommand>,
     wants: Sender<LogMessage>,
@@ -158,7 +173,8 @@ impl Shell {
         ui.me = options.me;
         let (keys, faults) = Keymap::with(&options.keys);
         ui.keys = Arc::new(keys);
-        if let Some(fault) = faults.first() {
+        // All of them are in `:messages`; the first one is seen.
+        for fault in faults.iter().rev() {
             ui.say(Level::Error, fault.clone(), None);
         }
         ui.size = terminal::size();
@@ -176,6 +192,7 @@ impl Shell {
             ui,
             snap: nothing(),
             theme,
+            themes: (options.theme_dir, options.depth),
             commands,
             wants,
             remote: usize::from(options.remote),
@@ -248,7 +265,8 @@ impl Shell {
             let since = clock::monotonic().0.saturating_sub(self.drawn_ms);
             return Some(FRAME_MS[self.remote].saturating_sub(since));
         }
-        let visible = next_deadline(&self.ui, &self.snap, &now, TICK_MS[self.remote]);
+        let tick_ms = self.ui.tick_ms.unwrap_or(TICK_MS[self.remote]);
+        let visible = next_deadline(&self.ui, &self.snap, &now, tick_ms);
         let asks = match (self.waiting_ms, self.runs()) {
             (Some(since), _) if !self.stale() => Some(since + PATIENCE_MS),
             (None, true) => Some(self.heard_ms + QUIET_MS),
@@ -313,7 +331,8 @@ impl Shell {
                 return actions.flat_map(|key| self.key(key, now)).collect();
             }
             Event::Paste(text) => Some(Action::Paste(text)),
-            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+            Event::Mouse(mouse) => pointed(mouse),
+            Event::FocusGained | Event::FocusLost => None,
         };
         action.map_or_else(Vec::new, |action| self.act(action, now))
     }
@@ -339,7 +358,12 @@ impl Shell {
                         .map_err(|source| TuiError::Terminal { doing: "taken back", source })?;
                     self.ui.size = terminal::size();
                     self.screen.resize(self.ui.size);
+                    self.mouse()?;
                 }
+                UiCommand::Mouse(_) => self.mouse()?,
+                UiCommand::Theme(name) => self.change_theme(&name),
+                UiCommand::Write { file, text, what } => self.write(&file, &text, &what),
+                UiCommand::Panic => std::panic::panic_any("a failure on purpose, by :panic"),
                 command @ (UiCommand::Send { .. }
                 | UiCommand::Detail(_)
                 | UiCommand::Refresh
@@ -351,6 +375,37 @@ impl Shell {
             }
         }
         Ok(Next::Go)
+    }
+
+    /// Tells the terminal whether clicks are wanted.
+    fn mouse(&self) -> Result<(), TuiError> {
+        terminal::mouse(self.ui.mouse).map_err(|source| TuiError::Terminal { doing: "written to", source })
+    }
+
+    fn change_theme(&mut self, name: &str) {
+        let (dir, depth) = &self.themes;
+        match theme::load(name, dir.as_deref(), *depth) {
+            Ok(theme) => {
+                self.theme = theme;
+                self.screen.repaint();
+            }
+            Err(error) => self.ui.say(Level::Error, error.to_string(), None),
+        }
+    }
+
+    /// Writes a new file; says where it is, or why it is not.
+    fn write(&mut self, file: &str, text: &str, what: &str) {
+        let options = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
+        let place = std::env::current_dir().map_or_else(|_| PathBuf::from(file), |dir| dir.join(file));
+        let place = place.display();
+        match options.and_then(|mut out| out.write_all(text.as_bytes())) {
+            Ok(()) => self.ui.say(Level::Info, format!("{what} written to {place}"), None),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                let text = format!("{place} is there already: nothing was written; move it, or try again");
+                self.ui.say(Level::Error, text, None);
+            }
+            Err(error) => self.ui.say(Level::Error, format!("{place} cannot be written: {error}"), None),
+        }
     }
 
     /// Notices that the scheduler has gone quiet.

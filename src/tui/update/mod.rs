@@ -1,6 +1,10 @@
 //! Actions change the [`Ui`]. Pure: what is to be said to the scheduler or the shell is returned.
 
 pub(in crate::tui) mod acts;
+pub(in crate::tui) mod bulk;
+pub(in crate::tui) mod export;
+pub(in crate::tui) mod marks;
+mod mouse;
 pub(in crate::tui) mod pending;
 
 use crate::model::Now;
@@ -8,7 +12,8 @@ use crate::protocol::{Command, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
-use crate::tui::overlay::{self, Chooser, Overlay};
+use crate::tui::overlay::{self, Chooser, Columns, Menu, Overlay, Settings};
+use crate::tui::panels::columns;
 use crate::tui::panels::detail;
 use crate::tui::panels::gpus;
 use crate::tui::panels::log;
@@ -54,17 +59,16 @@ pub fn update(ui: &mut Ui, action: Action, snap: &Snapshot, now: Now) -> Vec<UiC
 /// Does what an action means to what is on top: the overlay, the line that is typed, the screen.
 pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
     match action {
-        Action::Escape => {
-            escape(ui);
-            return Vec::new();
-        }
-        Action::Interrupt if ui.overlay.is_some() || ui.typing => {
-            escape(ui);
-            return Vec::new();
-        }
+        Action::Escape => return escape(ui),
+        Action::Interrupt if ui.overlay.is_some() || ui.typing => return escape(ui),
         Action::Interrupt => return vec![UiCommand::Quit],
         Action::Repaint => return vec![UiCommand::Repaint],
         Action::Suspend => return vec![UiCommand::Suspend],
+        Action::Click(x, y) => return mouse::click(ui, snap, (x, y)),
+        Action::Wheel(x, y, down) => {
+            mouse::wheel(ui, snap, (x, y), down);
+            return Vec::new();
+        }
         _ => {}
     }
     if let Some(overlay) = ui.overlay.take() {
@@ -94,6 +98,12 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::HalfUp
         | Action::PageDown
         | Action::PageUp => travel(ui, snap, &action),
+        Action::Left | Action::Right if ui.focus == Pane::Queue && ui.opened.is_none() => {
+            let table = &mut ui.tables;
+            let most = columns::most_sideways(&table.columns);
+            let to = if action == Action::Left { table.queue.sideways.saturating_sub(1) } else { table.queue.sideways + 1 };
+            table.queue.sideways = to.min(most);
+        }
         Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
         Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
         Action::Open => open(ui, snap),
@@ -101,6 +111,35 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
         Action::Filter => ui.typing = true,
         Action::Mine => ui.mine = !ui.mine,
+        Action::Zoom => zoom(ui),
+        Action::Sort => ui.overlay = Some(Overlay::Menu(Menu::sort(ui))),
+        Action::SortBy(pane, key) => ui.tables.of_mut(pane).sort(key),
+        Action::Group => {
+            let group = ui.tables.regroup(ui.focus);
+            ui.say(Level::Info, format!("grouped by {}", group.name()), None);
+        }
+        Action::Columns => ui.overlay = Some(Overlay::Columns(Columns::default())),
+        Action::Mark => {
+            marks::toggle(ui, snap);
+            travel(ui, snap, &Action::Down);
+        }
+        Action::MarkAll => marks::all(ui, snap),
+        Action::Mouse => {
+            ui.mouse = !ui.mouse;
+            let text = if ui.mouse { "mouse on; Shift-drag selects text" } else { "mouse off" };
+            ui.say(Level::Info, text, None);
+            return vec![UiCommand::Mouse(ui.mouse)];
+        }
+        Action::Settings => ui.overlay = Some(Overlay::Settings(Settings::of(ui))),
+        Action::Messages => ui.overlay = Some(Overlay::Messages(0)),
+        Action::Export => return export::history(ui, snap),
+        Action::Panic => return vec![UiCommand::Panic],
+        Action::Select(pane, row) => {
+            ui.focus = pane;
+            ui.tables.moved_at = ui.now.boottime_ms;
+            let shown = ui.shown(snap).clone();
+            rows::select(ui, &shown, pane, row);
+        }
         Action::Undo => return acts::undo(ui, snap),
         Action::Log => open_log(ui, snap),
         Action::Follow => match ui.log.stopped_at {
@@ -142,6 +181,8 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::EraseWord
         | Action::EraseAll
         | Action::Accept
+        | Action::Click(..)
+        | Action::Wheel(..)
         | Action::Paste(_) => {}
     }
     Vec::new()
@@ -159,18 +200,32 @@ fn back(ui: &mut Ui) -> Vec<UiCommand> {
     vec![UiCommand::Quit]
 }
 
-/// Popup, then what is opened, then the message, then the filter. Never out.
-fn escape(ui: &mut Ui) {
-    if ui.overlay.take().is_some() {
-        return;
+/// Popup, then the message, then what is opened, then the filter, then marks. Never out.
+fn escape(ui: &mut Ui) -> Vec<UiCommand> {
+    if let Some(overlay) = ui.overlay.take() {
+        return overlay::closed(ui, overlay);
     }
     if ui.typing {
         ui.typing = false;
         ui.filter.clear();
-        return;
-    }
-    if ui.message.take().is_none() && ui.opened.take().is_none() {
+    } else if ui.message.take().is_some() || ui.opened.take().is_some() {
+        // One thing a press.
+    } else if !ui.filter.is_empty() {
         ui.filter.clear();
+    } else if !ui.marks.is_empty() {
+        ui.marks.clear();
+    } else {
+        ui.zoom = false;
+    }
+    Vec::new()
+}
+
+/// One pane has the whole screen, or its share again.
+fn zoom(ui: &mut Ui) {
+    ui.zoom = !ui.zoom;
+    if ui.opened.is_some() {
+        ui.zoom = false;
+        ui.say(Level::Info, "a job that is opened has the whole screen", None);
     }
 }
 
@@ -186,6 +241,7 @@ fn freeze(ui: &mut Ui, snap: &Snapshot) {
 fn show(ui: &mut Ui, screen: Screen) {
     ui.screen = screen;
     ui.opened = None;
+    ui.zoom = false;
     ui.focus = main_pane(ui);
 }
 
@@ -195,7 +251,9 @@ fn turn(ui: &mut Ui, snap: &Snapshot, by: isize) {
         next_tab(ui, if by > 0 { 1 } else { Tab::ALL.len() - 1 });
         return;
     }
+    let zoom = std::mem::take(&mut ui.zoom);
     let order = plan(ui, snap).order();
+    ui.zoom = zoom;
     if order.len() > 1 {
         let at = order.iter().position(|pane| *pane == ui.focus).unwrap_or(0);
         if let Some(pane) = order.get(wrapped(at, by, order.len())) {
@@ -291,6 +349,7 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
         }
         Pane::Queue | Pane::History | Pane::Gpus | Pane::Inbox => {
             let shown = ui.shown(snap).clone();
+            ui.tables.moved_at = ui.now.boottime_ms.max(1);
             let (count, at) = rows::cursor(ui, &shown, pane);
             let to = step(at.unwrap_or(0), count, height, action);
             rows::select(ui, &shown, pane, to);
