@@ -9,8 +9,8 @@ use fixtures::{busy, empty, many};
 use overnight::model::{Generation, JobId, Span};
 use overnight::protocol::{Command, JobRow, Place, Reply, Snapshot};
 use overnight::tui::{
-    Action, Asked, Column, Depth, FeedEvent, Filter, Glyphs, Group, Key, Keymap, Mode, Overlay, Screen, TABLE, Ui,
-    UiCommand, load, mode, next_deadline, paint, receive, settle, tick, update,
+    Action, Asked, Column, Depth, FeedEvent, Filter, Glyphs, Group, Key, Keymap, Mode, Overlay, Screen,
+    TABLE, Ui, UiCommand, load, mode, next_deadline, paint, receive, settle, tick, update,
 };
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
@@ -43,7 +43,9 @@ impl Person {
             "Down" => (KeyCode::Down, KeyModifiers::NONE),
             "Left" => (KeyCode::Left, KeyModifiers::NONE),
             "Right" => (KeyCode::Right, KeyModifiers::NONE),
-            _ if key.len() > 1 && key.starts_with('F') => (KeyCode::F(key[1..].parse().unwrap()), KeyModifiers::NONE),
+            _ if key.len() > 1 && key.starts_with('F') => {
+                (KeyCode::F(key[1..].parse().unwrap()), KeyModifiers::NONE)
+            }
             _ if key.starts_with("C-") => (KeyCode::Char(key.chars().last().unwrap()), KeyModifiers::CONTROL),
             _ => (KeyCode::Char(key.chars().next().unwrap()), KeyModifiers::NONE),
         };
@@ -119,7 +121,9 @@ impl Person {
         let row = |line: &String| {
             let line: Vec<&str> = line.trim_start_matches(['|', '>', ' ']).split_whitespace().collect();
             let state = line.iter().take(4).position(|word| words.contains(word))?;
-            line[..state].iter().find_map(|word| word.trim_end_matches('*').parse::<u64>().ok().filter(|n| *n > 99))
+            line[..state]
+                .iter()
+                .find_map(|word| word.trim_end_matches('*').parse::<u64>().ok().filter(|n| *n > 99))
         };
         self.lines().iter().filter_map(row).collect()
     }
@@ -127,7 +131,10 @@ impl Person {
     /// Where a text stands on the screen.
     fn find(&self, text: &str) -> (u16, u16) {
         let lines = self.lines();
-        let y = lines.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}:\n{}", self.sees()));
+        let y = lines
+            .iter()
+            .position(|line| line.contains(text))
+            .unwrap_or_else(|| panic!("{text}:\n{}", self.sees()));
         (lines[y].find(text).unwrap() as u16, y as u16)
     }
 }
@@ -208,7 +215,11 @@ fn rows_stand_in_groups_with_their_sums() {
     person.press("v");
     assert!(person.sees().contains("RUN  3 jobs"), "{}", person.sees());
     person.press("v");
-    assert!(person.sees().contains("gpu 0  1 job  ") && person.sees().contains("no GPU"), "{}", person.sees());
+    assert!(
+        person.sees().contains("gpu 0  1 job  ") && person.sees().contains("no GPU"),
+        "{}",
+        person.sees()
+    );
     person.press("F5");
     assert_eq!(person.ui.tables.queue.group, Group::None);
     person.press("4 v v");
@@ -257,7 +268,11 @@ fn a_pane_has_the_screen_and_gives_it_back() {
     let mut person = Person::at(busy(), (120, 40));
     let before = person.sees();
     person.press("Tab z");
-    assert!(person.sees().contains("GPUs  7/8") && !person.sees().contains("Queue  all"), "{}", person.sees());
+    assert!(
+        person.sees().contains("GPUs  7/8") && !person.sees().contains("Queue  all"),
+        "{}",
+        person.sees()
+    );
     person.press("Tab");
     assert!(person.ui.zoom && person.sees().contains("Meter  61"), "the next pane: {}", person.sees());
     person.press("z Tab Tab Tab");
@@ -277,7 +292,11 @@ fn marks_are_seen_counted_and_cleared_last() {
     let mut person = Person::at(busy(), (80, 24));
     person.on(151).press("Space Space");
     assert_eq!(person.ui.queue_job, Some(JobId(149)), "each goes one down");
-    assert!(person.lines().iter().any(|line| line.starts_with("2*") && line.contains("151")), "{}", person.sees());
+    assert!(
+        person.lines().iter().any(|line| line.starts_with("2*") && line.contains("151")),
+        "{}",
+        person.sees()
+    );
     assert!(person.sees().contains("2 marked"), "{}", person.sees());
     person.press("/ u : c y Enter");
     assert!(person.sees().contains("2 marked, 2 hidden"), "{}", person.sees());
@@ -349,7 +368,8 @@ fn an_action_on_marked_jobs_is_told_in_one_message_and_undone_whole() {
     };
     assert_eq!(person.changes(raise), Vec::new());
     let out = person.press("u");
-    let back: Vec<_> = commands(&out).into_iter().filter(|c| matches!(c, Command::SetPriority { .. })).collect();
+    let back: Vec<_> =
+        commands(&out).into_iter().filter(|c| matches!(c, Command::SetPriority { .. })).collect();
     assert!(back.len() >= 2 && back.len() == out.len(), "{out:?}");
     assert!(out.iter().all(|c| matches!(c, UiCommand::Send { command: Command::SetPriority { priority, .. }, .. } if priority.get() == 0)));
 }
@@ -370,7 +390,11 @@ fn few_of_ones_own_are_cancelled_by_y_and_each_as_it_was_seen() {
     person.mark(&[151, 152]);
     assert_eq!(person.press("x Enter"), Vec::new(), "Keep is the default");
     assert_eq!(person.press("x"), Vec::new());
-    assert!(person.sees().contains("Cancel 2 jobs ?") && person.sees().contains("tokenise-wiki"), "{}", person.sees());
+    assert!(
+        person.sees().contains("Cancel 2 jobs ?") && person.sees().contains("tokenise-wiki"),
+        "{}",
+        person.sees()
+    );
     // One of them changes while the question is open.
     person.changes(|row| {
         if row.id == JobId(152) {
@@ -379,7 +403,10 @@ fn few_of_ones_own_are_cancelled_by_y_and_each_as_it_was_seen() {
     });
     let out = person.press("y");
     let undo = Span::secs(10);
-    assert_eq!(commands(&out), [&Command::Cancel { job: JobId(151), generation: Generation(1), undo, now: false }]);
+    assert_eq!(
+        commands(&out),
+        [&Command::Cancel { job: JobId(151), generation: Generation(1), undo, now: false }]
+    );
     person.hears(151, ok());
     assert_eq!(person.message(), "1 cancelled, 1 refused: #152 changed meanwhile: not cancelled");
     let out = person.press("u");
@@ -399,10 +426,15 @@ fn many_or_somebody_elses_are_cancelled_only_by_their_number() {
     // Six of one's own.
     let mut person = Person::at(many(), (80, 24));
     person.ui.me = "ana".into();
-    let own: Vec<u64> = person.snap.jobs.iter().filter(|row| row.user == "ana").map(|row| row.id.0).take(6).collect();
+    let own: Vec<u64> =
+        person.snap.jobs.iter().filter(|row| row.user == "ana").map(|row| row.id.0).take(6).collect();
     person.mark(&own);
     assert_eq!(person.press("x"), Vec::new());
-    assert!(person.sees().contains("Cancel 6 jobs ?") && person.sees().contains("and 1 more"), "{}", person.sees());
+    assert!(
+        person.sees().contains("Cancel 6 jobs ?") && person.sees().contains("and 1 more"),
+        "{}",
+        person.sees()
+    );
     assert_eq!(person.press("y 5 Enter"), Vec::new());
     person.press("Esc");
     assert_eq!(person.ui.marks.len(), 6, "Esc keeps the marks");
@@ -420,7 +452,10 @@ fn done_jobs_that_are_marked_are_submitted_again() {
     person.press("4 Space Space");
     assert!(person.sees().contains("2 marked"), "{}", person.sees());
     let out = person.press("r");
-    let jobs: Vec<u64> = commands(&out).iter().filter_map(|c| if let Command::Retry { job, .. } = c { Some(job.0) } else { None }).collect();
+    let jobs: Vec<u64> = commands(&out)
+        .iter()
+        .filter_map(|c| if let Command::Retry { job, .. } = c { Some(job.0) } else { None })
+        .collect();
     assert_eq!(jobs, [141, 140]);
     let mut person = Person::at(busy(), (80, 24));
     person.press("4 a");
@@ -498,7 +533,9 @@ fn what_cannot_be_read_is_said_while_it_is_typed_and_the_rows_stay() {
 #[test]
 fn an_active_filter_is_seen_in_reverse_on_every_table() {
     use ratatui::style::Modifier;
-    for (size, key) in [((80, 24), "1"), ((120, 40), "1"), ((200, 50), "1"), ((80, 24), "4"), ((120, 40), "4")] {
+    for (size, key) in
+        [((80, 24), "1"), ((120, 40), "1"), ((200, 50), "1"), ((80, 24), "4"), ((120, 40), "4")]
+    {
         let mut person = Person::at(busy(), size);
         person.press(key);
         person.press("/ a n a Enter");
@@ -514,7 +551,8 @@ fn an_active_filter_is_seen_in_reverse_on_every_table() {
 #[test]
 fn settings_are_seen_at_once_and_taken_back_by_esc() {
     let mut person = Person::at(busy(), (80, 24));
-    let out = person.press(", Right");
+    assert_eq!(person.press(","), [UiCommand::Themes]);
+    let out = person.press("Right");
     let [UiCommand::Theme(first)] = &out[..] else { panic!("{out:?}") };
     assert!(first != "auto" && person.sees().contains(&format!("< {first} >")), "{}", person.sees());
     person.press("j Space");
@@ -536,7 +574,10 @@ fn what_was_said_can_be_read_again_in_full() {
     person.hears(142, Reply::Refused { message: long });
     person.press(": m e s s Enter");
     let seen = person.sees();
-    assert!(seen.contains("09:26:40") && seen.contains("already running") && seen.contains("to its end"), "{seen}");
+    assert!(
+        seen.contains("09:26:40") && seen.contains("already running") && seen.contains("to its end"),
+        "{seen}"
+    );
     person.press("j j Esc");
     assert!(person.ui.overlay.is_none());
 }
@@ -627,7 +668,10 @@ fn a_click_selects_sorts_and_switches_and_the_wheel_scrolls_what_is_under_it() {
 
 /// What asks for something to end or to run again: never out of a question that was not answered.
 fn destroys(command: &UiCommand) -> bool {
-    matches!(command, UiCommand::Send { command: Command::Cancel { .. } | Command::Clear { .. } | Command::Stop, .. })
+    matches!(
+        command,
+        UiCommand::Send { command: Command::Cancel { .. } | Command::Clear { .. } | Command::Stop, .. }
+    )
 }
 
 #[test]
@@ -762,10 +806,17 @@ fn moves_of_marked_jobs_are_undone_the_last_first() {
     let mut person = Person::at(busy(), (80, 24));
     person.mark(&[151, 152]);
     assert_eq!(person.press("b"), Vec::new(), "both are last already");
-    assert!(person.message().starts_with("0 moved, 2 refused: #152 is already last") || person.message().starts_with("0 moved, 2 refused: #151 is already last"), "{}", person.message());
+    assert!(
+        person.message().starts_with("0 moved, 2 refused: #152 is already last")
+            || person.message().starts_with("0 moved, 2 refused: #151 is already last"),
+        "{}",
+        person.message()
+    );
     person.changes(|row| row.user = "me".into());
     let out = person.press("b");
-    assert!(commands(&out).iter().all(|c| matches!(c, Command::Move { to: Place::Bottom, .. })) && out.len() == 2);
+    assert!(
+        commands(&out).iter().all(|c| matches!(c, Command::Move { to: Place::Bottom, .. })) && out.len() == 2
+    );
     person.hears(151, ok());
     person.hears(152, ok());
     assert_eq!(person.message(), "2 moved");

@@ -333,7 +333,12 @@ pub(in crate::tui) enum Entry {
 }
 
 /// The lines of a table: its rows, and where a group begins its name with sums.
-pub(in crate::tui) fn entries<T: Deref<Target = JobRow>>(ui: &Ui, pane: Pane, rows: &[T], now: &Now) -> Vec<Entry> {
+pub(in crate::tui) fn entries<T: Deref<Target = JobRow>>(
+    ui: &Ui,
+    pane: Pane,
+    rows: &[T],
+    now: &Now,
+) -> Vec<Entry> {
     let by = ui.tables.of(pane).group;
     if by == Group::None {
         return (0..rows.len()).map(Entry::Row).collect();

@@ -9,6 +9,7 @@ use crate::tui::filter::Filter;
 use crate::tui::keys::Keymap;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Glyphs;
+use crate::tui::look::theme::BUNDLED;
 use crate::tui::overlay::Overlay;
 use crate::tui::shell::logfeed::LogWindow;
 use crate::tui::update::bulk::Tally;
@@ -212,6 +213,8 @@ pub struct Ui {
     pub log_behind: Option<Box<LogWindow>>,
     /// The theme's name.
     pub theme: String,
+    /// The themes that can be chosen, and what each is for.
+    pub themes: Vec<(String, String)>,
     /// How the tables are ordered and grouped.
     pub tables: Tables,
     /// The jobs that are marked.
@@ -265,6 +268,7 @@ impl Ui {
             frozen: None,
             log_behind: None,
             theme: "auto".to_owned(),
+            themes: BUNDLED.iter().map(|(name, _)| ((*name).to_owned(), String::new())).collect(),
             tables: Tables::default(),
             marks: BTreeSet::new(),
             zoom: false,

@@ -50,7 +50,10 @@ struct Term {
 #[derive(Debug)]
 enum Test {
     /// Id, name, user or state.
-    Any { id: Option<String>, text: Text },
+    Any {
+        id: Option<String>,
+        text: Text,
+    },
     User(Text),
     Name(Text),
     Project(Text),
@@ -163,13 +166,17 @@ impl Test {
                     || text.is_in(&row.name)
                     || text.is_in(&row.user)
                     || text.part.find(state(row).0).is_some_and(|found| found.len() == state(row).0.len())
-                    || text.part.find(row.state.word()).is_some_and(|found| found.len() == row.state.word().len())
+                    || text
+                        .part
+                        .find(row.state.word())
+                        .is_some_and(|found| found.len() == row.state.word().len())
             }
             Self::User(text) => text.is_in(&row.user),
             Self::Name(text) => text.is_in(&row.name),
             Self::Project(text) => row.project.as_deref().is_some_and(|project| text.is_in(project)),
             Self::State(part) => {
-                let begins = |word: &str| word.get(..part.len()).is_some_and(|w| w.eq_ignore_ascii_case(part));
+                let begins =
+                    |word: &str| word.get(..part.len()).is_some_and(|w| w.eq_ignore_ascii_case(part));
                 let short = state(row).0;
                 let long = LONG.iter().find(|(word, _)| *word == short).map_or("", |(_, long)| *long);
                 // All of the history is done; what it is asked for is how it ended.

@@ -10,8 +10,22 @@ const REGEX_BYTES: usize = 1 << 20;
 
 /// The beginnings of words for states, as `s:` takes them.
 const STATES: &[&str] = &[
-    "waiting", "queued", "paused", "edit", "renting", "running", "stop", "output", "returning", "free",
-    "releasing", "done", "failed", "limit", "cancelled", "lost",
+    "waiting",
+    "queued",
+    "paused",
+    "edit",
+    "renting",
+    "running",
+    "stop",
+    "output",
+    "returning",
+    "free",
+    "releasing",
+    "done",
+    "failed",
+    "limit",
+    "cancelled",
+    "lost",
 ];
 
 /// A word as it stands in the text.
@@ -105,7 +119,9 @@ fn test(word: Word) -> Result<Option<Test>, String> {
     let name = field.as_deref().unwrap_or_default().to_ascii_lowercase();
     let known = ["", "u", "user", "s", "state", "n", "name", "p", "project", "g", "gpus", "gpu", "id"];
     if !known.contains(&name.as_str()) {
-        return Err(format!("no field `{name}:`; there are u: s: n: p: g: gpu: id:, and \"{name}:\" as text"));
+        return Err(format!(
+            "no field `{name}:`; there are u: s: n: p: g: gpu: id:, and \"{name}:\" as text"
+        ));
     }
     if is_empty {
         return Ok(None);
@@ -161,7 +177,9 @@ fn state(value: Value) -> Result<String, String> {
     if STATES.iter().any(|word| word.starts_with(&text)) || text == "rel" {
         return Ok(text);
     }
-    Err(format!("no state begins with `{text}`: wait paus edit rent run stop out free done fail limit canc lost"))
+    Err(format!(
+        "no state begins with `{text}`: wait paus edit rent run stop out free done fail limit canc lost"
+    ))
 }
 
 fn range(field: &str, value: Value) -> Result<Range, String> {
@@ -171,7 +189,9 @@ fn range(field: &str, value: Value) -> Result<Range, String> {
     };
     let number = |text: &str| {
         let digits = text.trim_start_matches('#');
-        digits.parse::<u64>().map_err(|_| format!("{field}: takes a number: {field}:4 {field}:>2 {field}:2..4"))
+        digits
+            .parse::<u64>()
+            .map_err(|_| format!("{field}: takes a number: {field}:4 {field}:>2 {field}:2..4"))
     };
     let (from, to) = if let Some((from, to)) = text.split_once("..") {
         let from = if from.is_empty() { 0 } else { number(from)? };

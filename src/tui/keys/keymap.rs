@@ -35,7 +35,8 @@ pub struct Keymap {
 
 impl Default for Keymap {
     fn default() -> Self {
-        let chords = |binding: &Binding| binding.keys.split_whitespace().filter_map(|key| key.parse().ok()).collect();
+        let chords =
+            |binding: &Binding| binding.keys.split_whitespace().filter_map(|key| key.parse().ok()).collect();
         Self { keys: TABLE.iter().map(chords).collect() }
     }
 }

@@ -20,7 +20,8 @@ pub fn page() -> String {
 }
 
 fn keys(row: &Binding) -> String {
-    let keys: Vec<String> = row.keys.split_whitespace().map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
+    let keys: Vec<String> =
+        row.keys.split_whitespace().map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
     keys.join(" ")
 }
 

@@ -131,8 +131,10 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Bulk) {
         Some(field) => ask(c, inner, it.jobs.len(), field),
         None => {
             let yes = format!("[y] {verb}");
-            let answers =
-                [(Button::Keep, "[ Keep ]", Role::Dialog), (Button::Cancel, yes.as_str(), Role::DialogDanger)];
+            let answers = [
+                (Button::Keep, "[ Keep ]", Role::Dialog),
+                (Button::Cancel, yes.as_str(), Role::DialogDanger),
+            ];
             let now = (Button::Now, "[!] now", Role::DialogDanger);
             let answers: Vec<_> = answers.into_iter().chain((!it.retries()).then_some(now)).collect();
             confirm::buttons(c, inner, &answers, it.button);

@@ -4,7 +4,7 @@ use super::{Overlay, middle};
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::{Canvas, Glyphs};
 use crate::tui::look::text::left;
-use crate::tui::look::theme::{self, Role};
+use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
@@ -64,9 +64,9 @@ impl Item {
         let turn = |at: usize, len: usize| if forward { (at + 1) % len } else { (at + len - 1) % len };
         match self {
             Self::Theme => {
-                let names: Vec<&str> = theme::BUNDLED.iter().map(|(name, _)| *name).collect();
-                let at = names.iter().position(|name| *name == ui.theme).unwrap_or(0);
-                return names.get(turn(at, names.len())).map_or_else(Vec::new, |name| theme(ui, name));
+                let at = ui.themes.iter().position(|(name, _)| *name == ui.theme).unwrap_or(0);
+                let next = ui.themes.get(turn(at, ui.themes.len().max(1))).map(|(name, _)| name.clone());
+                return next.map_or_else(Vec::new, |name| theme(ui, &name));
             }
             Self::Characters => {
                 ui.glyphs = if ui.glyphs == Glyphs::Ascii { Glyphs::Unicode } else { Glyphs::Ascii };
@@ -103,7 +103,7 @@ pub(super) fn revert(ui: &mut Ui, was: Settings) -> Vec<UiCommand> {
 }
 
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings) {
-    let popup = middle(area, 56, ITEMS.len() as u16 + 4);
+    let popup = middle(area, 62, ITEMS.len() as u16 + 5);
     c.clear(popup);
     let foot = [("Left Right change  Enter keep  Esc as before", Role::Dim)];
     let inner = c.frame(popup, &[("Settings", Role::Title)], &foot, true);
@@ -116,7 +116,9 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings)
         }
     }
     let below = Rect { y: inner.y + ITEMS.len() as u16, height: inner.height.saturating_sub(4), ..inner };
-    c.text(below, 1, " For this session; config.toml keeps theme and ui.ascii.", Role::Dim);
+    let about = v.ui.themes.iter().find(|(name, _)| *name == v.ui.theme).map_or("", |(_, about)| about);
+    c.text(below, 0, &format!(" {about}"), Role::Dim);
+    c.text(below, 2, " For this session; config.toml keeps theme and ui.ascii.", Role::Dim);
 }
 
 pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCommand> {
@@ -133,7 +135,8 @@ pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCo
         Action::Right | Action::Mark => item.change(ui, true),
         Action::Left => item.change(ui, false),
         Action::Accept => {
-            let (text, now) = ("set for this session; config.toml keeps them", Settings { at: it.at, ..Settings::of(ui) });
+            let (text, now) =
+                ("set for this session; config.toml keeps them", Settings { at: it.at, ..Settings::of(ui) });
             if now != it {
                 ui.say(Level::Info, text, None);
             }

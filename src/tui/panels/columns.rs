@@ -60,38 +60,74 @@ use Column as C;
 
 /// Every column, in the order they have at first.
 pub(in crate::tui) static SPECS: &[Spec] = &[
-    spec(C::User, ("USER", "its owner"), (1, 5, false), (true, 0), Some(Key::User), |_, row, _| row.user.clone()),
-    spec(C::Name, ("NAME", "its name; always there"), (1, 0, false), (true, 0), Some(Key::Name), |_, row, columns| {
-        cut_middle(&row.name, columns)
+    spec(C::User, ("USER", "its owner"), (1, 5, false), (true, 0), Some(Key::User), |_, row, _| {
+        row.user.clone()
     }),
+    spec(
+        C::Name,
+        ("NAME", "its name; always there"),
+        (1, 0, false),
+        (true, 0),
+        Some(Key::Name),
+        |_, row, columns| cut_middle(&row.name, columns),
+    ),
     spec(C::Gpus, ("GPU", "GPUs it asks for"), (1, 3, true), (true, 0), Some(Key::Gpus), |_, row, _| {
         row.gpus.to_string()
     }),
     spec(C::Priority, ("PRIO", "its priority"), (1, 4, true), (true, 5), Some(Key::Priority), |_, row, _| {
         row.priority.to_string()
     }),
-    spec(C::Held, ("HELD", "GPU-hours it has held"), (1, 6, true), (true, 6), Some(Key::Held), |v, row, _| {
-        if row.rented_at.is_none() { "-".to_owned() } else { hours(row.gpu_ms(&v.now)) }
-    }),
-    spec(C::Time, ("TIME ", "how long it has waited or run"), (1, 6, true), (true, 8), Some(Key::Time), |v, row, _| {
-        queue::time(v, row)
-    }),
+    spec(
+        C::Held,
+        ("HELD", "GPU-hours it has held"),
+        (1, 6, true),
+        (true, 6),
+        Some(Key::Held),
+        |v, row, _| {
+            if row.rented_at.is_none() { "-".to_owned() } else { hours(row.gpu_ms(&v.now)) }
+        },
+    ),
+    spec(
+        C::Time,
+        ("TIME ", "how long it has waited or run"),
+        (1, 6, true),
+        (true, 8),
+        Some(Key::Time),
+        |v, row, _| queue::time(v, row),
+    ),
     spec(C::Project, ("PROJECT", "its project"), (1, 10, false), (false, 1), None, |_, row, columns| {
         cut_middle(row.project.as_deref().unwrap_or("-"), columns)
     }),
-    spec(C::Submitted, ("SUBMITTED", "when it was submitted"), (1, 12, true), (false, 2), Some(Key::Id), |v, row, _| {
-        moment(row.submitted_at, v.now.wall_ms, &v.ui.tz)
-    }),
-    spec(C::Start, ("START", "when it started, or is expected to"), (1, 12, true), (false, 3), None, |v, row, _| {
-        let at = row.started_at.or(row.starts_at);
-        at.map_or_else(|| "-".to_owned(), |at| moment(at, v.now.wall_ms, &v.ui.tz))
-    }),
+    spec(
+        C::Submitted,
+        ("SUBMITTED", "when it was submitted"),
+        (1, 12, true),
+        (false, 2),
+        Some(Key::Id),
+        |v, row, _| moment(row.submitted_at, v.now.wall_ms, &v.ui.tz),
+    ),
+    spec(
+        C::Start,
+        ("START", "when it started, or is expected to"),
+        (1, 12, true),
+        (false, 3),
+        None,
+        |v, row, _| {
+            let at = row.started_at.or(row.starts_at);
+            at.map_or_else(|| "-".to_owned(), |at| moment(at, v.now.wall_ms, &v.ui.tz))
+        },
+    ),
     spec(C::Limit, ("END BY", "when its limit ends it"), (1, 12, true), (false, 4), None, |v, row, _| {
         row.limit_at.map_or_else(|| "-".to_owned(), |at| moment(at, v.now.wall_ms, &v.ui.tz))
     }),
-    spec(C::Why, ("WHY / WHERE", "why it waits, or where it is"), (2, 0, false), (true, 0), None, |v, row, _| {
-        queue::why(v, row).0
-    }),
+    spec(
+        C::Why,
+        ("WHY / WHERE", "why it waits, or where it is"),
+        (2, 0, false),
+        (true, 0),
+        None,
+        |v, row, _| queue::why(v, row).0,
+    ),
 ];
 
 impl Column {

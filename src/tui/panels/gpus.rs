@@ -199,7 +199,10 @@ pub(in crate::tui) fn list(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: 
         let at = top + row;
         let row = row as u16;
         line(c, v, gpu, area, row);
-        c.spot(Rect { y: area.y + row, height: 1, ..area }, Action::Select(crate::tui::layout::Pane::Gpus, at));
+        c.spot(
+            Rect { y: area.y + row, height: 1, ..area },
+            Action::Select(crate::tui::layout::Pane::Gpus, at),
+        );
         if focus && v.ui.gpu.as_ref() == Some(&gpu.uuid) {
             c.cursor_row(area, row);
         }

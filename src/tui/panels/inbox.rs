@@ -2,8 +2,8 @@
 
 use crate::protocol::{Diagnostic, InboxRow, InboxState, Severity};
 use crate::tui::View;
-use crate::tui::layout::Pane;
 use crate::tui::keys::Action;
+use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, left, moment};
 use crate::tui::look::theme::Role;

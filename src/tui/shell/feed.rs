@@ -59,6 +59,8 @@ pub enum FeedEvent {
     Log(Box<LogWindow>),
     /// A key, a paste, a new size.
     Input(crossterm::event::Event),
+    /// A theme's file was saved.
+    ThemeChanged,
     /// The terminal is gone.
     Hangup,
 }
@@ -99,6 +101,8 @@ pub enum UiCommand {
     Repaint,
     /// Stop until `fg`.
     Suspend,
+    /// Look which themes there are.
+    Themes,
     /// Show another theme.
     Theme(String),
     /// Clicks are told, or not any more.
@@ -128,6 +132,7 @@ impl UiCommand {
             Self::Ping => (Asked::Ping, Request::Query(Query::Ping)),
             Self::Repaint
             | Self::Suspend
+            | Self::Themes
             | Self::Theme(_)
             | Self::Mouse(_)
             | Self::Write { .. }

@@ -5,13 +5,13 @@ pub(in crate::tui) mod logfeed;
 pub(in crate::tui) mod options;
 pub(in crate::tui) mod screen;
 mod terminal;
+mod themewatch;
 
 use crate::clock;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
-use crate::tui::look::colour::Depth;
 use crate::tui::look::theme::{self, Theme};
 use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use terminal::{Guard, Tty};
+use themewatch::Wanted;
 use thiserror::Error;
 
 /// How the dashboard ended.
@@ -94,10 +95,18 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
         .name("log".into())
         .spawn(|| reader.run())
         .map_err(|source| TuiError::Thread { doing: "reads logs", source })?;
+    let look = Wanted {
+        name: options.theme.clone(),
+        dir: options.theme_dir.clone(),
+        depth: options.depth,
+        glyphs: options.glyphs,
+        broken: false,
+    };
+    look.watch(&events).map_err(|source| TuiError::Thread { doing: "watches themes", source })?;
     Link { connector: Box::new(connector), events, commands: asked, every: Span(FRAME_MS[remote]) }
         .start()
         .map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
-    let mut shell = Shell::new(options, commands, wants);
+    let mut shell = Shell::new(options, look, commands, wants);
     let ended = shell.run(&arrives);
     drop(guard);
     ended
@@ -141,8 +150,8 @@ struct Shell {
     ui: Ui,
     snap: Snapshot,
     theme: Theme,
-    /// Where themes are looked for, and at which depth.
-    themes: (Option<PathBuf>, Depth),
+    /// The theme that was wished for: another than `theme` while that one cannot be used.
+    look: Wanted,
     screen: Screenful<Tty>,
     commands: Sender<UiCommand>,
     wants: Sender<LogMessage>,
@@ -167,7 +176,7 @@ enum Next {
 }
 
 impl Shell {
-    fn new(options: Options, commands: Sender<UiCommand>, wants: Sender<LogMessage>) -> Self {
+    fn new(options: Options, look: Wanted, commands: Sender<UiCommand>, wants: Sender<LogMessage>) -> Self {
         let now = clock::now();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
         ui.me = options.me;
@@ -178,21 +187,12 @@ impl Shell {
             ui.say(Level::Error, fault.clone(), None);
         }
         ui.size = terminal::size();
-        let theme = theme::load(&options.theme, options.theme_dir.as_deref(), options.depth);
-        let theme = theme.unwrap_or_else(|error| {
-            ui.say(Level::Error, error.to_string(), None);
-            Theme::auto(options.depth)
-        });
-        if let Some(warning) = theme.warnings.first() {
-            ui.say(Level::Warning, warning.clone(), None);
-        }
-        ui.theme.clone_from(&theme.name);
-        Self {
+        let mut shell = Self {
             screen: Screenful::new(Tty, ui.size),
             ui,
             snap: nothing(),
-            theme,
-            themes: (options.theme_dir, options.depth),
+            theme: Theme::auto(options.depth),
+            look,
             commands,
             wants,
             remote: usize::from(options.remote),
@@ -203,6 +203,43 @@ impl Shell {
             drawn_ms: 0,
             heard_ms: now.boottime_ms,
             waiting_ms: None,
+        };
+        shell.dress();
+        shell
+    }
+
+    /// Puts the wished theme on; one that cannot be used leaves the one that is on, and says why and where.
+    fn dress(&mut self) {
+        if self.theme.glyphs.is_none() {
+            // What was chosen in the settings.
+            self.look.glyphs = self.ui.glyphs;
+        }
+        let loaded = self.look.load();
+        self.look.broken = loaded.is_err();
+        match loaded {
+            Ok(theme) => {
+                let fault = self.ui.message.as_ref().is_some_and(|message| message.level == Level::Error);
+                if let Some(warning) = theme.warnings.first().filter(|_| !fault) {
+                    self.ui.say(Level::Warning, warning.clone(), None);
+                }
+                self.theme = theme;
+            }
+            Err(error) => self.ui.say(Level::Error, error.to_string(), None),
+        }
+        self.ui.theme.clone_from(&self.theme.name);
+        self.ui.glyphs = self.theme.glyphs(self.look.glyphs);
+    }
+
+    /// A theme's file was saved: says that it is on, where that is news. What else went wrong stays on the screen.
+    fn redress(&mut self) {
+        let (before, broken) = (self.theme.clone(), self.look.broken);
+        let message = self.ui.message.take();
+        self.dress();
+        let fault = message.as_ref().is_some_and(|message| message.level == Level::Error && !broken);
+        if self.ui.message.is_none() && (fault || (self.theme == before && !broken)) {
+            self.ui.message = message;
+        } else if self.ui.message.is_none() {
+            self.ui.say(Level::Info, format!("theme {} was read again", self.theme.name), None);
         }
     }
 
@@ -290,6 +327,10 @@ impl Shell {
             FeedEvent::Hangup if !terminal::taken() => return Err(TuiError::Failed),
             FeedEvent::Hangup => return Ok(Next::End(Exit::Hangup)),
             FeedEvent::Input(event) => self.input(event, now),
+            FeedEvent::ThemeChanged => {
+                self.redress();
+                Vec::new()
+            }
             event => {
                 if !matches!(event, FeedEvent::Log(_)) {
                     self.heard_ms = now.boottime_ms;
@@ -361,7 +402,15 @@ impl Shell {
                     self.mouse()?;
                 }
                 UiCommand::Mouse(_) => self.mouse()?,
-                UiCommand::Theme(name) => self.change_theme(&name),
+                UiCommand::Theme(name) => {
+                    self.look.name = name;
+                    self.dress();
+                }
+                UiCommand::Themes => {
+                    let all = theme::list(self.look.dir.as_deref()).into_iter();
+                    self.ui.themes =
+                        all.map(|theme| (theme.name, theme.problem.unwrap_or(theme.about))).collect();
+                }
                 UiCommand::Write { file, text, what } => self.write(&file, &text, &what),
                 UiCommand::Panic => std::panic::panic_any("a failure on purpose, by :panic"),
                 command @ (UiCommand::Send { .. }
@@ -380,17 +429,6 @@ impl Shell {
     /// Tells the terminal whether clicks are wanted.
     fn mouse(&self) -> Result<(), TuiError> {
         terminal::mouse(self.ui.mouse).map_err(|source| TuiError::Terminal { doing: "written to", source })
-    }
-
-    fn change_theme(&mut self, name: &str) {
-        let (dir, depth) = &self.themes;
-        match theme::load(name, dir.as_deref(), *depth) {
-            Ok(theme) => {
-                self.theme = theme;
-                self.screen.repaint();
-            }
-            Err(error) => self.ui.say(Level::Error, error.to_string(), None),
-        }
     }
 
     /// Writes a new file; says where it is, or why it is not.

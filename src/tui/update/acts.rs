@@ -7,8 +7,8 @@ use crate::tui::keys::Action;
 use crate::tui::overlay::{Bulk, Button, Confirm, Overlay};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::{bulk, marks};
 use crate::tui::update::pending::{self, Change, Undoable};
+use crate::tui::update::{bulk, marks};
 
 /// How far `+` and `-` go.
 pub(in crate::tui) const STEP: i64 = 10;

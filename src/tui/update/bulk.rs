@@ -42,7 +42,8 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action, jobs: &
     }
     if able.is_empty() {
         let why = refused.first().cloned().unwrap_or_else(|| "they are no longer there".to_owned());
-        let more = if refused.len() > 1 { format!(" (and {} more)", refused.len() - 1) } else { String::new() };
+        let more =
+            if refused.len() > 1 { format!(" (and {} more)", refused.len() - 1) } else { String::new() };
         ui.say(Level::Warning, format!("{why}{more}"), None);
         return Vec::new();
     }
@@ -116,7 +117,13 @@ fn priority(ui: &Ui, row: &JobRow, by: i64) -> Asked {
 }
 
 /// Moves jobs so that they keep their order among themselves.
-fn moved(ui: &mut Ui, snap: &Snapshot, to: Place, mut jobs: Vec<&JobRow>, refused: Vec<String>) -> Vec<UiCommand> {
+fn moved(
+    ui: &mut Ui,
+    snap: &Snapshot,
+    to: Place,
+    mut jobs: Vec<&JobRow>,
+    refused: Vec<String>,
+) -> Vec<UiCommand> {
     let mut line = snap.jobs.clone();
     pending::reorder(ui, &mut line);
     let at = |row: &&JobRow| line.iter().position(|other| other.id == row.id);
@@ -141,7 +148,10 @@ fn moved(ui: &mut Ui, snap: &Snapshot, to: Place, mut jobs: Vec<&JobRow>, refuse
     each(ui, "moved", &jobs, refused, |_, row| {
         if stays.contains(&row.id) {
             let end = if matches!(to, Place::Top | Place::Up) { "first" } else { "last" };
-            return Err(format!("#{} is already {end} of {}'s jobs at priority {}", row.id, row.user, row.priority));
+            return Err(format!(
+                "#{} is already {end} of {}'s jobs at priority {}",
+                row.id, row.user, row.priority
+            ));
         }
         // The scheduler knows where it was.
         Ok((vec![Change::Move(to)], Vec::new()))
@@ -294,7 +304,8 @@ fn finish(ui: &mut Ui, at_last: bool) {
     if !tally.refused.is_empty() {
         text = format!("{text}, {} refused: {}", tally.refused.len(), tally.refused.join("; "));
     }
-    let level = if tally.refused.is_empty() && tally.waiting.is_empty() { Level::Info } else { Level::Warning };
+    let level =
+        if tally.refused.is_empty() && tally.waiting.is_empty() { Level::Info } else { Level::Warning };
     ui.say(level, text, None);
 }
 

@@ -33,9 +33,9 @@ fn line(ui: &Ui, row: &JobRow) -> String {
     };
     let rented = row.rented_at.or(row.done_at);
     let waited = rented.map_or_else(String::new, |at| between(row.submitted_at, at).as_secs().to_string());
-    let ran = row.started_at.map_or_else(String::new, |from| {
-        between(from, row.ended_at.unwrap_or(from)).as_secs().to_string()
-    });
+    let ran = row
+        .started_at
+        .map_or_else(String::new, |from| between(from, row.ended_at.unwrap_or(from)).as_secs().to_string());
     let cells = [
         row.id.0.to_string(),
         quoted(&row.name),

@@ -101,7 +101,11 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Left | Action::Right if ui.focus == Pane::Queue && ui.opened.is_none() => {
             let table = &mut ui.tables;
             let most = columns::most_sideways(&table.columns);
-            let to = if action == Action::Left { table.queue.sideways.saturating_sub(1) } else { table.queue.sideways + 1 };
+            let to = if action == Action::Left {
+                table.queue.sideways.saturating_sub(1)
+            } else {
+                table.queue.sideways + 1
+            };
             table.queue.sideways = to.min(most);
         }
         Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
@@ -130,7 +134,10 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
             ui.say(Level::Info, text, None);
             return vec![UiCommand::Mouse(ui.mouse)];
         }
-        Action::Settings => ui.overlay = Some(Overlay::Settings(Settings::of(ui))),
+        Action::Settings => {
+            ui.overlay = Some(Overlay::Settings(Settings::of(ui)));
+            return vec![UiCommand::Themes];
+        }
         Action::Messages => ui.overlay = Some(Overlay::Messages(0)),
         Action::Export => return export::history(ui, snap),
         Action::Panic => return vec![UiCommand::Panic],
