@@ -358,10 +358,15 @@ pub(in crate::tui) fn entries<T: Deref<Target = JobRow>>(
     out
 }
 
+/// Whether a pane's list has lines that are no rows.
+pub(in crate::tui) fn is_grouped(ui: &Ui, pane: Pane) -> bool {
+    matches!(pane, Pane::Queue | Pane::History) && ui.tables.of(pane).group != Group::None
+}
+
 /// The number of lines of a pane's list and the line of the row under the cursor.
 pub(in crate::tui) fn extent(ui: &Ui, snap: &Snapshot, pane: Pane) -> (usize, Option<usize>) {
     let (count, at) = rows::cursor(ui, snap, pane);
-    if !matches!(pane, Pane::Queue | Pane::History) || ui.tables.of(pane).group == Group::None {
+    if !is_grouped(ui, pane) {
         return (count, at);
     }
     let lines = match pane {

@@ -8,8 +8,8 @@
 //!
 //! [`draw`] and [`update`] are functions of what they are handed: no I/O, no clock. `shell`, `terminal`, `screen`, `feed`
 //! and `logfeed` are the only modules that touch the world. The dashboard asks the scheduler by [`Connector`] and knows
-//! no socket; job logs it reads itself. A new key is a row in `keymap`, a new role one in `theme`, a new column one in
-//! its panel.
+//! no socket; job logs it reads itself. A new key is a row in `keys::table`, a new role one in `theme`, a new column one
+//! in `panels::columns`, a new order one in `arrange`.
 
 mod arrange;
 mod deadline;

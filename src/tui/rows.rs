@@ -129,7 +129,8 @@ pub fn settle(ui: &mut Ui, snap: &Snapshot) {
         let (count, at) = cursor(ui, &snap, pane);
         let at = at.unwrap_or_else(|| ui.at.get(&pane).copied().unwrap_or(0).min(count.saturating_sub(1)));
         select(ui, &snap, pane, at);
-        let (count, at) = arrange::extent(ui, &snap, pane);
+        let (count, at) =
+            if arrange::is_grouped(ui, pane) { arrange::extent(ui, &snap, pane) } else { (count, Some(at)) };
         let top = scrolled(ui.top(pane), at.unwrap_or(0), layout.rows(pane), count);
         ui.tops.insert(pane, top);
     }

@@ -16,6 +16,7 @@ pub fn page() -> String {
     for row in TABLE.iter().filter(|row| row.id.is_empty()) {
         let _ = writeln!(out, "| {} | {} | {} |", keys(row), places(row), row.about);
     }
+    out.push_str(FILTERS);
     out
 }
 
@@ -61,6 +62,21 @@ In questions, lists, menus and text fields keys are the same for everybody:
 
 | keys | where | what it does |
 |---|---|---|
+";
+
+const FILTERS: &str = "
+## Filters
+
+`/` narrows the queue and the history while it is typed; `overnight ls --filter` takes the same. All words must match; `!` or `-` before one turns it round.
+
+| written | lets through |
+|---|---|
+| `vit` `\"two words\"` `/re/` | id, name, user or state: a part of it, a beginning of the id, the whole state |
+| `u:ana` `n:sweep` `p:vision` | user, name, project: a part, whatever the case; or `/re/`, a regular expression, in which capitals mean themselves |
+| `s:run` | state, by its beginning: wait paus edit rent run stop out free done fail limit canc lost |
+| `g:2` `g:>2` `g:<=4` `g:2..4` | GPUs asked for |
+| `gpu:4` | holds the device of this index; comparisons too |
+| `id:151` `id:>150` | number |
 ";
 
 #[cfg(test)]

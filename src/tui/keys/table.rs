@@ -199,7 +199,7 @@ pub static TABLE: &[Binding] = &[
     ),
     row("clear", A::Clear, "c", GPUS, "lift the quarantine of a GPU: asks", "clear"),
     // Tables.
-    row("filter", A::Filter, "/ F4", TABLES, "filter: words u:ana s:run g:>2 gpu:4 n:/re/ !not", "filter"),
+    row("filter", A::Filter, "/ F4", TABLES, "filter: words u:ana s:run g:>2 n:/re/ !not", "filter"),
     row("mine", A::Mine, "m", TABLES, "own jobs, or all", ""),
     row("sort", A::Sort, "s F6", TABLES, "order by: a letter; the same again reverses", "sort"),
     row("group", A::Group, "v F5", TABLES, "group by user, state, GPU; user, day, week", ""),

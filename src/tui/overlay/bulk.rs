@@ -127,19 +127,16 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Bulk) {
         format!(" They have held {} GPU-h. You can undo for 5 s after this.", hours(held))
     };
     c.text(inner, at, &about, Role::Dialog);
-    match &it.field {
-        Some(field) => ask(c, inner, it.jobs.len(), field),
-        None => {
-            let yes = format!("[y] {verb}");
-            let answers = [
-                (Button::Keep, "[ Keep ]", Role::Dialog),
-                (Button::Cancel, yes.as_str(), Role::DialogDanger),
-            ];
-            let now = (Button::Now, "[!] now", Role::DialogDanger);
-            let answers: Vec<_> = answers.into_iter().chain((!it.retries()).then_some(now)).collect();
-            confirm::buttons(c, inner, &answers, it.button);
-        }
+    if let Some(field) = &it.field {
+        ask(c, inner, it.jobs.len(), field);
+        return;
     }
+    let yes = format!("[y] {verb}");
+    let answers =
+        [(Button::Keep, "[ Keep ]", Role::Dialog), (Button::Cancel, yes.as_str(), Role::DialogDanger)];
+    let now = (Button::Now, "[!] now", Role::DialogDanger);
+    let answers: Vec<_> = answers.into_iter().chain((!it.retries()).then_some(now)).collect();
+    confirm::buttons(c, inner, &answers, it.button);
 }
 
 fn ask(c: &mut Canvas<'_>, inner: Rect, count: usize, field: &Field) {

@@ -17,7 +17,7 @@ pub struct Columns {
     pub at: usize,
 }
 
-pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Columns) {
+pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: Columns) {
     let columns = &v.ui.tables.columns;
     let popup = middle(area, 62, columns.len() as u16 + 2);
     c.clear(popup);

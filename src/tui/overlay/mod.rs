@@ -72,7 +72,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Clear(clear) => confirm::paint_clear(c, v, area, clear),
         Overlay::Bulk(bulk) => bulk::paint(c, v, area, bulk),
         Overlay::Menu(menu) => menu::paint(c, v, area, menu),
-        Overlay::Columns(columns) => columns::paint(c, v, area, columns),
+        Overlay::Columns(columns) => columns::paint(c, v, area, *columns),
         Overlay::Settings(settings) => settings::paint(c, v, area, settings),
         Overlay::Messages(scroll) => messages::paint(c, v, area, *scroll),
     }
@@ -101,7 +101,7 @@ pub(in crate::tui) fn update(
 /// What is to be done when it was closed by [`Action::Escape`].
 pub(in crate::tui) fn closed(ui: &mut Ui, overlay: Overlay) -> Vec<UiCommand> {
     match overlay {
-        Overlay::Settings(settings) => settings::revert(ui, settings),
+        Overlay::Settings(settings) => settings::revert(ui, &settings),
         _ => Vec::new(),
     }
 }

@@ -90,7 +90,7 @@ fn theme(ui: &mut Ui, name: &str) -> Vec<UiCommand> {
 }
 
 /// Everything as it was.
-pub(super) fn revert(ui: &mut Ui, was: Settings) -> Vec<UiCommand> {
+pub(super) fn revert(ui: &mut Ui, was: &Settings) -> Vec<UiCommand> {
     let mut out = Vec::new();
     if ui.mouse != was.mouse {
         out.push(UiCommand::Mouse(was.mouse));

@@ -437,7 +437,7 @@ impl Shell {
         let place = std::env::current_dir().map_or_else(|_| PathBuf::from(file), |dir| dir.join(file));
         let place = place.display();
         match options.and_then(|mut out| out.write_all(text.as_bytes())) {
-            Ok(()) => self.ui.say(Level::Info, format!("{what} written to {place}"), None),
+            Ok(()) => self.ui.say(Level::Info, format!("{file}: {what}, written to {place}"), None),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 let text = format!("{place} is there already: nothing was written; move it, or try again");
                 self.ui.say(Level::Error, text, None);

@@ -280,15 +280,12 @@ pub(in crate::tui) fn answered(ui: &mut Ui, job: JobId, reply: &Reply) -> bool {
         Reply::BeingEdited { by, .. } => Some(format!("#{job} is being edited by {by}")),
         _ => None,
     };
-    match why {
-        Some(why) => {
-            tally.refused.push(why);
-            ui.pending.remove(&job);
-        }
-        None => {
-            tally.done += 1;
-            pending::answered(ui, job);
-        }
+    if let Some(why) = why {
+        tally.refused.push(why);
+        ui.pending.remove(&job);
+    } else {
+        tally.done += 1;
+        pending::answered(ui, job);
     }
     finish(ui, false);
     true
