@@ -29,7 +29,11 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             changed(ui, snap, &open, &mut out);
         }
         FeedEvent::Detail(detail) => ui.detail = Some(detail),
-        FeedEvent::Reply { asked, reply } => answered(ui, asked, *reply),
+        FeedEvent::Reply { asked, reply } => {
+            if !bulk::answered(ui, asked, &reply) {
+                answered(ui, asked, *reply);
+            }
+        }
         FeedEvent::Connection(connection) => {
             if let Connection::Lost { retry_in, .. } = &connection {
                 ui.retry_at = now.boottime_ms + retry_in.0;
@@ -72,11 +76,6 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     };
     if ui.known {
         ui.connection = Connection::Live;
-    }
-    if let Asked::Command(Some(job)) = asked
-        && bulk::answered(ui, job, &reply)
-    {
-        return;
     }
     match reply {
         Reply::Ok { message } => {

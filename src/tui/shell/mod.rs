@@ -2,6 +2,7 @@
 
 pub(in crate::tui) mod feed;
 pub(in crate::tui) mod logfeed;
+mod newfile;
 pub(in crate::tui) mod options;
 pub(in crate::tui) mod screen;
 mod terminal;
@@ -20,9 +21,7 @@ use crate::tui::shell::options::Options;
 use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use std::io::Write as _;
-use std::path::PathBuf;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -134,16 +133,6 @@ fn unalted(mut key: KeyEvent) -> [Option<KeyEvent>; 2] {
     }
     key.modifiers.remove(KeyModifiers::ALT);
     [Some(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), Some(key)]
-}
-
-/// What a pointer does, where one is told of.
-const fn pointed(mouse: MouseEvent) -> Option<Action> {
-    match mouse.kind {
-        MouseEventKind::Down(MouseButton::Left) => Some(Action::Click(mouse.column, mouse.row)),
-        MouseEventKind::ScrollDown => Some(Action::Wheel(mouse.column, mouse.row, true)),
-        MouseEventKind::ScrollUp => Some(Action::Wheel(mouse.column, mouse.row, false)),
-        _ => None,
-    }
 }
 
 struct Shell {
@@ -372,7 +361,7 @@ impl Shell {
                 return actions.flat_map(|key| self.key(key, now)).collect();
             }
             Event::Paste(text) => Some(Action::Paste(text)),
-            Event::Mouse(mouse) => pointed(mouse),
+            Event::Mouse(mouse) => update::mouse::pointed(mouse),
             Event::FocusGained | Event::FocusLost => None,
         };
         action.map_or_else(Vec::new, |action| self.act(action, now))
@@ -411,7 +400,10 @@ impl Shell {
                     self.ui.themes =
                         all.map(|theme| (theme.name, theme.problem.unwrap_or(theme.about))).collect();
                 }
-                UiCommand::Write { file, text, what } => self.write(&file, &text, &what),
+                UiCommand::Write { file, text, what } => {
+                    let (level, told) = newfile::write(&file, &text, &what);
+                    self.ui.say(level, told, None);
+                }
                 UiCommand::Panic => std::panic::panic_any("a failure on purpose, by :panic"),
                 command @ (UiCommand::Send { .. }
                 | UiCommand::Detail(_)
@@ -429,21 +421,6 @@ impl Shell {
     /// Tells the terminal whether clicks are wanted.
     fn mouse(&self) -> Result<(), TuiError> {
         terminal::mouse(self.ui.mouse).map_err(|source| TuiError::Terminal { doing: "written to", source })
-    }
-
-    /// Writes a new file; says where it is, or why it is not.
-    fn write(&mut self, file: &str, text: &str, what: &str) {
-        let options = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
-        let place = std::env::current_dir().map_or_else(|_| PathBuf::from(file), |dir| dir.join(file));
-        let place = place.display();
-        match options.and_then(|mut out| out.write_all(text.as_bytes())) {
-            Ok(()) => self.ui.say(Level::Info, format!("{file}: {what}, written to {place}"), None),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                let text = format!("{place} is there already: nothing was written; move it, or try again");
-                self.ui.say(Level::Error, text, None);
-            }
-            Err(error) => self.ui.say(Level::Error, format!("{place} cannot be written: {error}"), None),
-        }
     }
 
     /// Notices that the scheduler has gone quiet.

@@ -6,6 +6,7 @@ use crate::tui::UiCommand;
 use crate::tui::keys::Action;
 use crate::tui::overlay::{Bulk, Overlay};
 use crate::tui::rows;
+use crate::tui::shell::feed::Asked as WhatAsked;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::acts::{self, STEP, UNDO_DEPTH, undo_window};
 use crate::tui::update::pending::{self, Change, Pending, Undoable};
@@ -265,8 +266,8 @@ fn begin(ui: &mut Ui, verb: &'static str, waiting: BTreeSet<JobId>, done: usize,
 }
 
 /// Takes an answer in; `false` if nobody counts it.
-pub(in crate::tui) fn answered(ui: &mut Ui, job: JobId, reply: &Reply) -> bool {
-    let Some(tally) = &mut ui.tally else { return false };
+pub(in crate::tui) fn answered(ui: &mut Ui, asked: WhatAsked, reply: &Reply) -> bool {
+    let (WhatAsked::Command(Some(job)), Some(tally)) = (asked, &mut ui.tally) else { return false };
     if !tally.waiting.remove(&job) {
         return false;
     }

@@ -4,16 +4,16 @@ pub(in crate::tui) mod acts;
 pub(in crate::tui) mod bulk;
 pub(in crate::tui) mod export;
 pub(in crate::tui) mod marks;
-mod mouse;
+pub(in crate::tui) mod mouse;
 pub(in crate::tui) mod pending;
+mod tables;
 
 use crate::model::Now;
 use crate::protocol::{Command, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
-use crate::tui::overlay::{self, Chooser, Columns, Menu, Overlay, Settings};
-use crate::tui::panels::columns;
+use crate::tui::overlay::{self, Chooser, Overlay};
 use crate::tui::panels::detail;
 use crate::tui::panels::gpus;
 use crate::tui::panels::log;
@@ -83,6 +83,9 @@ pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec
 
 /// Does what an action means to the screen.
 fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
+    if let Some(out) = tables::act(ui, snap, &action) {
+        return out;
+    }
     match action {
         Action::Back => return back(ui),
         Action::Help => ui.overlay = Some(Overlay::Help(Chooser::default())),
@@ -98,55 +101,12 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::HalfUp
         | Action::PageDown
         | Action::PageUp => travel(ui, snap, &action),
-        Action::Left | Action::Right if ui.focus == Pane::Queue && ui.opened.is_none() => {
-            let table = &mut ui.tables;
-            let most = columns::most_sideways(&table.columns);
-            let to = if action == Action::Left {
-                table.queue.sideways.saturating_sub(1)
-            } else {
-                table.queue.sideways + 1
-            };
-            table.queue.sideways = to.min(most);
-        }
         Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
         Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
         Action::Open => open(ui, snap),
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
         Action::Filter => ui.typing = true,
-        Action::Mine => ui.mine = !ui.mine,
-        Action::Zoom => zoom(ui),
-        Action::Sort => ui.overlay = Some(Overlay::Menu(Menu::sort(ui))),
-        Action::SortBy(pane, key) => ui.tables.of_mut(pane).sort(key),
-        Action::Group => {
-            let group = ui.tables.regroup(ui.focus);
-            ui.say(Level::Info, format!("grouped by {}", group.name()), None);
-        }
-        Action::Columns => ui.overlay = Some(Overlay::Columns(Columns::default())),
-        Action::Mark => {
-            marks::toggle(ui, snap);
-            travel(ui, snap, &Action::Down);
-        }
-        Action::MarkAll => marks::all(ui, snap),
-        Action::Mouse => {
-            ui.mouse = !ui.mouse;
-            let text = if ui.mouse { "mouse on; Shift-drag selects text" } else { "mouse off" };
-            ui.say(Level::Info, text, None);
-            return vec![UiCommand::Mouse(ui.mouse)];
-        }
-        Action::Settings => {
-            ui.overlay = Some(Overlay::Settings(Settings::of(ui)));
-            return vec![UiCommand::Themes];
-        }
-        Action::Messages => ui.overlay = Some(Overlay::Messages(0)),
-        Action::Export => return export::history(ui, snap),
-        Action::Panic => return vec![UiCommand::Panic],
-        Action::Select(pane, row) => {
-            ui.focus = pane;
-            ui.tables.moved_at = ui.now.boottime_ms;
-            let shown = ui.shown(snap).clone();
-            rows::select(ui, &shown, pane, row);
-        }
         Action::Undo => return acts::undo(ui, snap),
         Action::Log => open_log(ui, snap),
         Action::Follow => match ui.log.stopped_at {
@@ -174,23 +134,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::Pause
         | Action::Retry => return acts::act(ui, snap, &action),
         // Of overlays and texts, or done above.
-        Action::Escape
-        | Action::Interrupt
-        | Action::Repaint
-        | Action::Suspend
-        | Action::Yes
-        | Action::No
-        | Action::Now
-        | Action::NextButton
-        | Action::Press
-        | Action::Insert(_)
-        | Action::Erase
-        | Action::EraseWord
-        | Action::EraseAll
-        | Action::Accept
-        | Action::Click(..)
-        | Action::Wheel(..)
-        | Action::Paste(_) => {}
+        _ => {}
     }
     Vec::new()
 }
@@ -225,15 +169,6 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
         ui.zoom = false;
     }
     Vec::new()
-}
-
-/// One pane has the whole screen, or its share again.
-fn zoom(ui: &mut Ui) {
-    ui.zoom = !ui.zoom;
-    if ui.opened.is_some() {
-        ui.zoom = false;
-        ui.say(Level::Info, "a job that is opened has the whole screen", None);
-    }
 }
 
 /// The display stops, or goes on with everything that came meanwhile.

@@ -6,9 +6,20 @@ use crate::tui::keys::Action;
 use crate::tui::layout::main_pane;
 use crate::tui::ui::Ui;
 use crate::tui::{UiCommand, hit};
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 /// Rows a notch of the wheel moves by.
 const NOTCH: usize = 3;
+
+/// What a pointer does, where one is told of.
+pub(in crate::tui) const fn pointed(mouse: MouseEvent) -> Option<Action> {
+    match mouse.kind {
+        MouseEventKind::Down(MouseButton::Left) => Some(Action::Click(mouse.column, mouse.row)),
+        MouseEventKind::ScrollDown => Some(Action::Wheel(mouse.column, mouse.row, true)),
+        MouseEventKind::ScrollUp => Some(Action::Wheel(mouse.column, mouse.row, false)),
+        _ => None,
+    }
+}
 
 /// Does what is drawn there; else the pane there has the focus.
 pub(super) fn click(ui: &mut Ui, snap: &Snapshot, at: (u16, u16)) -> Vec<UiCommand> {
