@@ -68,12 +68,17 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
     rows::settle(ui, snap);
 }
 
-fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
-    let job = match asked {
+/// The job that was asked about.
+const fn job_of(asked: Asked) -> Option<JobId> {
+    match asked {
         Asked::Command(job) => job,
         Asked::Subscription | Asked::Snapshot | Asked::Ping => None,
         Asked::Detail(job) => Some(job),
-    };
+    }
+}
+
+fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
+    let job = job_of(asked);
     if ui.known {
         ui.connection = Connection::Live;
     }

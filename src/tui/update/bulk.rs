@@ -167,6 +167,10 @@ pub(in crate::tui) fn cancel(
     refused: Vec<String>,
     at_once: bool,
 ) -> Vec<UiCommand> {
+    if let ([one], true) = (jobs, refused.is_empty()) {
+        // One that is somebody else's: as any one job.
+        return acts::cancel(ui, snap, *one, at_once);
+    }
     let (rows, refused) = unchanged(ui, snap, jobs, refused, "cancelled");
     each(ui, "cancelled", &rows, refused, |_, row| {
         let kill = row.cancel_at.is_some();
