@@ -103,8 +103,8 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
 pub(in crate::tui) fn filter(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let end = c.pieces(area, 0, &[("/", Role::KeyHint), (v.ui.filter.text(), Role::Input)]);
     if v.ui.filter.text().is_empty() {
-        let rest = Rect { x: end + 2, width: area.right().saturating_sub(end + 2), ..area };
-        c.text(rest, 0, "words  u:ana s:run g:>2 gpu:4 n:/re/ p: id: !not ", Role::Dim);
+        let rest = Rect { x: end + 1, width: area.right().saturating_sub(end + 1), ..area };
+        c.text(rest, 0, " words  u:ana s:run g:>2 gpu:4 n:/re/ p: id: !not ", Role::Dim);
     }
     if let Some(error) = v.ui.filter.error() {
         let rest = Rect { x: end, width: area.right().saturating_sub(end), ..area };
