@@ -140,11 +140,12 @@ impl Person {
 }
 
 fn commands(sent: &[UiCommand]) -> Vec<&Command> {
-    let one = |sent| match sent {
-        &UiCommand::Send { ref command, .. } => command,
-        other => panic!("a command was expected: {other:?}"),
-    };
-    sent.iter().map(one).collect()
+    sent.iter()
+        .map(|sent| match sent {
+            UiCommand::Send { command, .. } => command,
+            other => panic!("a command was expected: {other:?}"),
+        })
+        .collect()
 }
 
 fn ok() -> Reply {
@@ -591,7 +592,10 @@ fn the_history_that_is_shown_is_written_as_a_table() {
     person.press("4 / s : d o n e Enter");
     let out = person.press(": e x p o r t Enter");
     let [UiCommand::Write { file, text, what }] = &out[..] else { panic!("{out:?}") };
-    assert!(file.starts_with("overnight-history-2026-11-30-") && file.ends_with(".csv"), "{file}");
+    assert!(
+        file.starts_with("overnight-history-2026-11-30-") && file.strip_suffix(".csv").is_some(),
+        "{file}"
+    );
     assert_eq!(text.lines().count(), 3, "two are done: {text}");
     assert!(text.contains("141,\"a,\"\"b\"\"\",ana,") && what == "2 jobs of the history", "{text}");
 }
