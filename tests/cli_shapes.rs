@@ -459,7 +459,7 @@ fn a_command_carries_the_generation_it_was_decided_on() {
 fn ls_filters_and_prints_what_the_scheduler_has() {
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(folder.path());
-    let server = answer(&setup.paths, 4, |request| match request {
+    let server = answer(&setup.paths, 5, |request| match request {
         Request::Query(Query::Jobs { done }) => {
             let mut rows = vec![row(17, Cursor::Running), row(18, Cursor::Queued)];
             if *done > 0 {
@@ -477,6 +477,13 @@ fn ls_filters_and_prints_what_the_scheduler_has() {
     assert_eq!(ids(&all.out), [17, 18, 19]);
     assert_eq!(ids(&run(&setup, &["ls", "--json", "--state", "succeeded"]).out), [19]);
     assert_eq!(ids(&run(&setup, &["ls", "--json", "--user", "nobody"]).out), [0; 0]);
+    assert_eq!(ids(&run(&setup, &["ls", "--json", "--filter", "-id:17 s:wait"]).out), [18]);
+    let unread = run(&setup, &["ls", "--filter", "18 g:x"]);
+    assert!(
+        unread.exit == Exit::Usage && unread.err.contains("--filter g:x: g: takes a number"),
+        "{}",
+        unread.err
+    );
     let text = run(&setup, &["ls"]).out;
     assert!(
         text.starts_with("#  ID  STATE") && text.contains("running") && !text.contains("train-19"),

@@ -160,6 +160,7 @@ fn the_other_screens_and_tabs_look_as_they_were_agreed() {
         insta::assert_snapshot!(format!("job_{}_80x24", tab.name()), person.sees());
     }
     let mut person = Person::at(snap.clone(), (80, 24));
+    person.ui.me = "ana".into();
     person.on(147).press("x");
     insta::assert_snapshot!("cancel_80x24", person.sees());
     let mut person = Person::at(snap.clone(), (80, 24));
@@ -596,7 +597,7 @@ fn a_filter_narrows_as_it_is_typed_and_is_never_hidden() {
         ("gpu:4", vec![144]),
         ("RENT", vec![146]),
     ] {
-        person.ui.filter.field = typed.into();
+        person.ui.filter = typed.into();
         settle(&mut person.ui, &person.snap);
         assert_eq!(person.shown_jobs(), left, "{typed}");
     }
@@ -607,6 +608,7 @@ fn a_filter_narrows_as_it_is_typed_and_is_never_hidden() {
 #[test]
 fn a_cancel_asks_keeps_by_default_and_can_be_undone() {
     let mut person = Person::at(busy(), (80, 24));
+    person.ui.me = "bo".into();
     person.on(144);
     assert_eq!(person.press("x Enter"), Vec::new(), "Keep it");
     assert_eq!(person.press("x Esc"), Vec::new());
@@ -631,8 +633,10 @@ fn a_cancel_asks_keeps_by_default_and_can_be_undone() {
     person.later(2000);
     assert!(person.sees().contains("cancelling #144 in 3 s"), "{}", person.sees());
     assert_eq!(*command(&person.press("u")), Command::Undo { job: Some(JobId(144)) });
+    person.ui.me = "ana".into();
     let sent = person.on(147).press("x y");
     assert!(matches!(command(&sent), Command::Cancel { undo: Span(10_000), .. }), "waiting: ten seconds");
+    person.ui.me = "me".into();
     let sent = person.on(151).press("x !");
     assert!(matches!(command(&sent), Command::Cancel { undo: Span(0), now: false, .. }), "{sent:?}");
     let sent = person.on(152).press("x Tab Enter");
@@ -642,6 +646,7 @@ fn a_cancel_asks_keeps_by_default_and_can_be_undone() {
 #[test]
 fn a_job_that_changed_while_the_question_was_open_is_not_cancelled() {
     let mut person = Person::at(busy(), (80, 24));
+    person.ui.me = "bo".into();
     person.on(144).press("x");
     person.changes(144, |row| row.state = Cursor::Returning);
     assert_eq!(person.press("y"), Vec::new());
@@ -651,6 +656,7 @@ fn a_job_that_changed_while_the_question_was_open_is_not_cancelled() {
 #[test]
 fn a_second_cancel_offers_the_kill() {
     let mut person = Person::at(busy(), (80, 24));
+    person.ui.me = "bo".into();
     person.changes(144, |row| row.cancel_at = Some(now().wall_ms - 1));
     person.on(144).press("x");
     assert!(person.sees().contains("Kill #144"), "{}", person.sees());

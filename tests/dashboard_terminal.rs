@@ -106,13 +106,36 @@ fn keys_reach_the_scheduler_and_a_new_size_is_drawn() {
     terminal.wait_for("LIVE");
     terminal.press("/diffusion\r");
     terminal.wait_for("/diffusion");
-    terminal.press("xy");
+    // Somebody else's job: its number is asked for.
+    terminal.press("x1\r");
     terminal.wait_for("the double heard Cancel");
     terminal.resize((120, 40));
     terminal.wait_for("Meter  61.02 GPU-h today");
     // Esc clears the message, q leaves: one read of the terminal may bring both.
     terminal.press("\x1bq");
     assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn clicks_are_asked_for_only_while_they_are_wanted() {
+    let mut terminal = dashboard("child_busy");
+    terminal.wait_for("LIVE");
+    let seen = |terminal: &Terminal| String::from_utf8_lossy(&terminal.bytes).into_owned();
+    assert!(!seen(&terminal).contains("\x1b[?1000h"), "off at first: text is selected as ever");
+    terminal.press("M");
+    terminal.wait_for("mouse on");
+    assert!(seen(&terminal).contains("\x1b[?1000h\x1b[?1006h"));
+    terminal.press("\x1b[<0;10;9M\x1b[<0;10;9m");
+    terminal.wait_for("#142 llama-ft-8b");
+    terminal.press("M");
+    terminal.wait_for("mouse off");
+    assert!(seen(&terminal).contains("\x1b[?1006l\x1b[?1000l"));
+    terminal.press("M");
+    terminal.wait_for("mouse on");
+    terminal.press("q");
+    assert_eq!(terminal.end(), 0);
+    let seen = seen(&terminal);
+    assert!(seen.rfind("\x1b[?1000l") > seen.rfind("\x1b[?1000h") && !seen.contains("\x1b[?1003h"));
 }
 
 #[test]

@@ -324,6 +324,10 @@ pub struct LsArgs {
     /// Only submitted since: a date, a time, or a length of time such as 2d.
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
+    /// Only what this lets through, written as in the dashboard: words, u:ana s:run n:vit g:>2 gpu:4, ! or - before one
+    /// that must not match.
+    #[arg(long, value_name = "FILTER", allow_hyphen_values = true)]
+    pub filter: Option<String>,
     /// As JSON.
     #[arg(long)]
     pub json: bool,

@@ -7,6 +7,7 @@ use super::values::State;
 use super::{CliError, Exit, Io, Setup, when};
 use crate::model::{Cursor, DeviceState, Now, Outcome, Span};
 use crate::protocol::{GpuRow, JobRow, Query, Reply, json};
+use crate::tui::Filter;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
 
@@ -17,12 +18,14 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
         .as_deref()
         .map(|typed| when::parse("--since", typed, now.wall_ms, &setup.zone))
         .transpose()?;
+    let filter = filter(args.filter.as_deref().unwrap_or_default())?;
     let ended =
         args.all || args.state.iter().any(|state| *state == State::Done || outcome_word(*state).is_some());
     let done = if ended { u32::MAX } else { 0 };
     let wanted = |row: &JobRow| {
         since.is_none_or(|since| row.submitted_at >= since)
             && args.user.as_ref().is_none_or(|user| row.user == *user)
+            && filter.matches(row)
             && args.project.as_ref().is_none_or(|project| row.project.as_ref() == Some(project))
             && (args.state.is_empty() || args.state.iter().any(|state| is_in(row, *state)))
     };
@@ -48,6 +51,19 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
     listing.print(io)?;
     session.warn(io)?;
     Ok(Exit::Ok)
+}
+
+/// A filter that can be read; else where it cannot.
+fn filter(text: &str) -> Result<Filter, CliError> {
+    let filter = Filter::from(text);
+    match filter.error() {
+        None => Ok(filter),
+        Some(error) => {
+            let word =
+                text.get(error.at..).and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
+            Err(CliError::Usage { what: format!("--filter {word}"), why: error.why.clone() })
+        }
+    }
 }
 
 /// The rows as people read them. Public for the measurement of 10,000 of them.

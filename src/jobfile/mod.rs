@@ -59,6 +59,7 @@ pub use intake::parse;
 pub use patch::{documents, with_overrides};
 pub use render::{apply_fixes, render};
 pub use show::to_json;
+pub use unknown::nearest;
 
 use crate::model::WorkKind;
 

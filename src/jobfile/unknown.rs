@@ -159,7 +159,7 @@ fn foreign(bare: &str, text: &str, key: &Node, section: Section) -> Option<Findi
 }
 
 /// The nearest of some words, if it is near enough to be meant.
-pub(super) fn nearest<'w>(text: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+pub fn nearest<'w>(text: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let most = if text.len() <= 4 { 1 } else { 2 };
     words
         .map(|word| (distance(text, word), word))

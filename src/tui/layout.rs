@@ -168,8 +168,10 @@ pub(in crate::tui) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
         keys: none,
     };
     let mut rest = Cutter(area);
-    let main = main_pane(ui);
-    let queue = main == Pane::Queue;
+    let alone = ui.zoom && ui.opened.is_none();
+    let main = if alone { ui.focus } else { main_pane(ui) };
+    // What has the screen to itself has neither devices above it nor a job's life below.
+    let queue = main == Pane::Queue && !alone;
     match kind {
         Kind::Line => return layout,
         Kind::Bare => {
@@ -190,7 +192,7 @@ pub(in crate::tui) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
         }
         Kind::One => {
             layout.header = rest.top(1);
-            layout.meter = rest.top(1);
+            layout.meter = rest.top(u16::from(!alone));
             if queue {
                 layout.gpus = rest.top(crate::tui::panels::gpus::grid_rows(snap.gpus.len()));
             }

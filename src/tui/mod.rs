@@ -8,9 +8,10 @@
 //!
 //! [`draw`] and [`update`] are functions of what they are handed: no I/O, no clock. `shell`, `terminal`, `screen`, `feed`
 //! and `logfeed` are the only modules that touch the world. The dashboard asks the scheduler by [`Connector`] and knows
-//! no socket; job logs it reads itself. A new key is a row in `keymap`, a new role one in `theme`, a new column one in
-//! its panel.
+//! no socket; job logs it reads itself. A new key is a row in `keys::table`, a new role one in `theme`, a new column one
+//! in `panels::columns`, a new order one in `arrange`.
 
+mod arrange;
 mod deadline;
 mod field;
 mod filter;
@@ -30,6 +31,7 @@ use crate::model::Now;
 use crate::protocol::Snapshot;
 use layout::{Kind, Layout};
 use look::canvas::Canvas;
+
 use look::text;
 use look::theme::Role as R;
 use panels::{detail, gpus, header, history, inbox, life, log, meter, queue, statusline};
@@ -37,9 +39,10 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+pub use arrange::{Arranged, Group, Key, Tables};
 pub use deadline::next_deadline;
 pub use field::Field;
-pub use filter::Filter;
+pub use filter::{Filter, FilterError};
 pub use fold::{Incomplete, fold};
 pub use keys::page as keys_page;
 pub use keys::{Action, Binding, Chord, KeyError, Keymap, Mode, Modes, Row, TABLE};
@@ -54,7 +57,8 @@ pub use look::theme::{
 };
 pub use look::vision::{Need, Sight};
 pub use news::{receive, tick};
-pub use overlay::{Button, Chooser, Clear, Confirm, Overlay};
+pub use overlay::{Bulk, Button, Chooser, Clear, Columns, Confirm, Menu, Overlay, Settings};
+pub use panels::columns::Column;
 pub use panels::empty::SMALLEST;
 pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
@@ -77,7 +81,7 @@ struct View<'a> {
 impl View<'_> {
     /// The first row of a list, so that the cursor's row is among those shown, whatever the size.
     fn top(&self, pane: Pane, height: usize, count: usize) -> usize {
-        let (_, at) = rows::cursor(self.ui, self.snap, pane);
+        let (_, at) = arrange::extent(self.ui, self.snap, pane);
         let top = self.ui.top(pane).min(count.saturating_sub(height.max(1)));
         at.map_or(top, |at| rows::scrolled(top, at, height, count))
     }
@@ -97,18 +101,31 @@ pub fn draw(frame: &mut Frame<'_>, ui: &Ui, snap: &Snapshot, theme: &Theme) {
 
 /// [`draw`] on a buffer; returns where the terminal's cursor goes and whether it shows.
 pub fn paint(buf: &mut Buffer, ui: &Ui, snap: &Snapshot, theme: &Theme) -> Option<(u16, u16, bool)> {
-    let area = *buf.area();
     let mut canvas = Canvas::new(buf, theme, ui.glyphs);
-    let c = &mut canvas;
+    everything(&mut canvas, ui, snap);
+    canvas.finish()
+}
+
+/// What a click at a place does.
+fn hit(ui: &Ui, snap: &Snapshot, at: (u16, u16)) -> Option<Action> {
+    let mut buf = Buffer::empty(Rect::new(0, 0, ui.size.0, ui.size.1));
+    let theme = Theme::auto(Depth::Mono);
+    let mut canvas = Canvas::new(&mut buf, &theme, ui.glyphs);
+    everything(&mut canvas, ui, snap);
+    canvas.hit(at)
+}
+
+fn everything(c: &mut Canvas<'_>, ui: &Ui, snap: &Snapshot) {
+    let area = c.area();
     if area.is_empty() {
-        return None;
+        return;
     }
     c.over(area, R::Base);
     let v = &view(ui, snap);
     let layout = layout::plan(area, ui, v.snap);
     if layout.kind == Kind::Line {
         too_small(c, area, v);
-        return canvas.finish();
+        return;
     }
     header::paint(c, layout.header, v, layout.kind);
     header::meter_line(c, layout.meter, v);
@@ -129,9 +146,9 @@ pub fn paint(buf: &mut Buffer, ui: &Ui, snap: &Snapshot, theme: &Theme) -> Optio
         c.over(body, R::Stale);
     }
     if let Some(overlay) = &ui.overlay {
+        c.cover();
         overlay::paint(c, v, area, overlay);
     }
-    canvas.finish()
 }
 
 fn too_small(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
@@ -167,16 +184,23 @@ fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
         statusline::filter(c, line, v);
         return;
     }
-    let (text, role) = filtered(v);
+    let pane = if v.ui.screen == Screen::History { Pane::History } else { Pane::Queue };
+    let (mut text, role) = filtered(v, pane);
+    if layout.kind != Kind::Compact {
+        text.push_str(&update::marks::words(v.ui, v.snap, pane));
+    }
     let mut names = header::screens(v, true);
-    if !v.ui.filter.is_empty() {
+    let columns: usize = names.iter().map(|(name, _)| text::width(name)).sum();
+    let fits = columns + text::width(&text) + 9 <= usize::from(layout.tabs.width);
+    let lists_jobs = matches!(v.ui.screen, Screen::Queue | Screen::History);
+    if !v.ui.filter.is_empty() || lists_jobs && !fits {
         // A filtered list must not look like a short one: the filter goes before the names of the other screens.
         names.retain(|(name, role)| *role == R::Title && name.starts_with('['));
     }
     let names: Vec<_> = names.iter().map(|(text, role)| (text.as_str(), *role)).collect();
-    let lists_jobs = matches!(v.ui.screen, Screen::Queue | Screen::History);
     let tail = [(text.as_str(), role)];
     c.rule(layout.tabs, 0, &names, if lists_jobs { &tail } else { &[] });
+    header::spots(c, Rect { x: layout.tabs.x + 3, ..layout.tabs }, &names);
 }
 
 fn opened_title(v: &View<'_>, opened: &Opened) -> (String, &'static str, Role) {
@@ -187,12 +211,13 @@ fn opened_title(v: &View<'_>, opened: &Opened) -> (String, &'static str, Role) {
 }
 
 /// Whose jobs, and which of them: never silently.
-fn filtered(v: &View<'_>) -> (String, Role) {
+fn filtered(v: &View<'_>, pane: Pane) -> (String, Role) {
     let who = if v.ui.mine { "mine" } else { "all users" };
+    let order = arrange::words(v.ui, pane);
     if v.ui.filter.is_empty() {
-        (who.to_owned(), R::Dim)
+        (format!("{who}  {order}"), R::Dim)
     } else {
-        (format!("{who}  /{}  {}", v.ui.filter.text().trim(), statusline::counted(v)), R::Input)
+        (format!("{who}  /{}  {}  {order}", v.ui.filter.text().trim(), statusline::counted(v)), R::Input)
     }
 }
 
@@ -248,7 +273,7 @@ fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) 
                 statusline::filter(c, line, v);
                 return inner;
             }
-            let (text, role) = filtered(v);
+            let (text, role) = filtered(v, pane);
             (name.to_owned(), text, role)
         }
         Pane::Gpus => ("GPUs".to_owned(), format!("{}/{} held", meter.gpus_held, meter.gpus_total), R::Dim),
@@ -270,7 +295,7 @@ fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) 
         },
         Pane::Log => ("Log".to_owned(), log::title(v), R::Dim),
     };
-    let foot = if pane == Pane::Queue { statusline::counted(v) } else { String::new() };
+    let foot = if pane == Pane::Queue { statusline::counted_marked(v) } else { String::new() };
     let foot: &[(&str, Role)] = if foot.is_empty() { &[] } else { &[(&foot, R::Dim)] };
     c.frame(rect, &[(&name, R::Title), ("  ", R::Dim), (&more, role)], foot, focus)
 }

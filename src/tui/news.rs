@@ -2,13 +2,14 @@
 
 use crate::model::{JobId, Now, Span};
 use crate::protocol::{Connection, Reply, Snapshot, SubmittedJob};
+use crate::tui::arrange;
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
 use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::pending;
+use crate::tui::update::{bulk, pending};
 
 /// Takes in what arrived. Keys and hang-ups are the shell's and are not for here.
 pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> Vec<UiCommand> {
@@ -28,7 +29,11 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             changed(ui, snap, &open, &mut out);
         }
         FeedEvent::Detail(detail) => ui.detail = Some(detail),
-        FeedEvent::Reply { asked, reply } => answered(ui, asked, *reply),
+        FeedEvent::Reply { asked, reply } => {
+            if !bulk::answered(ui, asked, &reply) {
+                answered(ui, asked, *reply);
+            }
+        }
         FeedEvent::Connection(connection) => {
             if let Connection::Lost { retry_in, .. } = &connection {
                 ui.retry_at = now.boottime_ms + retry_in.0;
@@ -63,12 +68,17 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
     rows::settle(ui, snap);
 }
 
-fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
-    let job = match asked {
+/// The job that was asked about.
+const fn job_of(asked: Asked) -> Option<JobId> {
+    match asked {
         Asked::Command(job) => job,
         Asked::Subscription | Asked::Snapshot | Asked::Ping => None,
         Asked::Detail(job) => Some(job),
-    };
+    }
+}
+
+fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
+    let job = job_of(asked);
     if ui.known {
         ui.connection = Connection::Live;
     }
@@ -140,6 +150,12 @@ pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
     ui.now = now;
     if ui.message.as_ref().and_then(|message| message.until).is_some_and(|until| until <= now.boottime_ms) {
         ui.message = None;
+    }
+    bulk::expire(ui);
+    if ui.tables.moved_at > 0 && arrange::deadline(ui).is_none() {
+        // An order that stood still moves again.
+        ui.tables.moved_at = 0;
+        rows::settle(ui, snap);
     }
     if let Connection::Lost { retry_in, .. } = &mut ui.connection {
         *retry_in = Span(ui.retry_at.saturating_sub(now.boottime_ms));

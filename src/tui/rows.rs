@@ -2,9 +2,10 @@
 
 use crate::model::JobId;
 use crate::protocol::{InboxState, JobRow, Snapshot};
+use crate::tui::arrange;
 use crate::tui::layout::{Pane, main_pane, plan};
 use crate::tui::ui::{Screen, Ui};
-use crate::tui::update::pending;
+use crate::tui::update::{marks, pending};
 use ratatui::layout::Rect;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,12 +27,16 @@ pub(in crate::tui) fn queue(ui: &Ui, snap: &Snapshot) -> Vec<Arc<JobRow>> {
     let mut jobs: Vec<Arc<JobRow>> = snap.jobs.clone();
     pending::reorder(ui, &mut jobs);
     jobs.retain(|row| passes(ui, snap, row));
+    arrange::arrange(ui, Pane::Queue, &mut jobs);
     jobs
 }
 
 /// The rows of the history.
 pub(in crate::tui) fn history<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
-    snap.history.iter().map(|row| &**row).filter(|row| passes(ui, snap, row)).collect()
+    let all = snap.history.iter().map(|row| &**row);
+    let mut jobs: Vec<&JobRow> = all.filter(|row| passes(ui, snap, row)).collect();
+    arrange::arrange(ui, Pane::History, &mut jobs);
+    jobs
 }
 
 fn passes(ui: &Ui, snap: &Snapshot, row: &JobRow) -> bool {
@@ -118,11 +123,15 @@ pub fn settle(ui: &mut Ui, snap: &Snapshot) {
     if !order.contains(&ui.focus) {
         ui.focus = main_pane(ui);
     }
+    arrange::keep(ui, &snap);
+    marks::settle(ui, &snap);
     for pane in [Pane::Queue, Pane::History, Pane::Gpus, Pane::Inbox] {
         let (count, at) = cursor(ui, &snap, pane);
         let at = at.unwrap_or_else(|| ui.at.get(&pane).copied().unwrap_or(0).min(count.saturating_sub(1)));
         select(ui, &snap, pane, at);
-        let top = scrolled(ui.top(pane), at, layout.rows(pane), count);
+        let (count, at) =
+            if arrange::is_grouped(ui, pane) { arrange::extent(ui, &snap, pane) } else { (count, Some(at)) };
+        let top = scrolled(ui.top(pane), at.unwrap_or(0), layout.rows(pane), count);
         ui.tops.insert(pane, top);
     }
 }

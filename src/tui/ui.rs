@@ -4,15 +4,18 @@
 
 use crate::model::{JobId, Now, Span, Uuid};
 use crate::protocol::{Connection, JobDetail, Snapshot};
+use crate::tui::arrange::Tables;
 use crate::tui::filter::Filter;
 use crate::tui::keys::Keymap;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Glyphs;
+use crate::tui::look::theme::BUNDLED;
 use crate::tui::overlay::Overlay;
 use crate::tui::shell::logfeed::LogWindow;
+use crate::tui::update::bulk::Tally;
 use crate::tui::update::pending::{Pending, Undoable};
 use jiff::tz::TimeZone;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -117,6 +120,17 @@ pub struct Message {
     pub until: Option<u64>,
 }
 
+/// A line that was on the message row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// When, wall milliseconds.
+    pub at: i64,
+    /// How bad.
+    pub level: Level,
+    /// The line.
+    pub text: String,
+}
+
 /// What is seen of the log on the screen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogView {
@@ -199,6 +213,24 @@ pub struct Ui {
     pub log_behind: Option<Box<LogWindow>>,
     /// The theme's name.
     pub theme: String,
+    /// The themes that can be chosen, and what each is for.
+    pub themes: Vec<(String, String)>,
+    /// How the tables are ordered and grouped.
+    pub tables: Tables,
+    /// The jobs that are marked.
+    pub marks: BTreeSet<JobId>,
+    /// One pane has the whole screen.
+    pub zoom: bool,
+    /// The terminal tells of clicks.
+    pub mouse: bool,
+    /// How often running times move, if somebody has chosen it.
+    pub tick_ms: Option<u64>,
+    /// What was said, oldest first.
+    pub said: VecDeque<Said>,
+    /// Answers to one action on several jobs that are still to come.
+    pub tally: Option<Tally>,
+    /// How many actions on several jobs there were: names them for the undo.
+    pub batches: u64,
 }
 
 impl Ui {
@@ -236,6 +268,15 @@ impl Ui {
             frozen: None,
             log_behind: None,
             theme: "auto".to_owned(),
+            themes: BUNDLED.iter().map(|(name, _)| ((*name).to_owned(), String::new())).collect(),
+            tables: Tables::default(),
+            marks: BTreeSet::new(),
+            zoom: false,
+            mouse: false,
+            tick_ms: None,
+            said: VecDeque::new(),
+            tally: None,
+            batches: 0,
         }
     }
 
@@ -257,9 +298,16 @@ impl Ui {
     /// Puts a line on the message row.
     pub fn say(&mut self, level: Level, text: impl Into<String>, job: Option<JobId>) {
         let until = (level < Level::Error).then_some(self.now.boottime_ms + MESSAGE_MS);
-        self.message = Some(Message { level, text: text.into(), job, armed: job.is_some(), until });
+        let text = text.into();
+        self.said.push_back(Said { at: self.now.wall_ms, level, text: text.clone() });
+        if self.said.len() > SAID {
+            self.said.pop_front();
+        }
+        self.message = Some(Message { level, text, job, armed: job.is_some(), until });
     }
 }
 
+/// So many messages are kept for `:messages`.
+const SAID: usize = 200;
 /// No message goes sooner.
 pub(in crate::tui) const MESSAGE_MS: u64 = 8_000;

@@ -28,6 +28,8 @@ pub(super) struct Program {
     pub(super) path: PathBuf,
     /// The config file, if there is one.
     pub(super) config: Option<PathBuf>,
+    /// What is wrong with the dashboard's keys in it.
+    pub(super) keys: Vec<String>,
 }
 
 /// Who runs it, and what the system allows them.

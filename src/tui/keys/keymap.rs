@@ -35,7 +35,8 @@ pub struct Keymap {
 
 impl Default for Keymap {
     fn default() -> Self {
-        let chords = |binding: &Binding| binding.keys.split(' ').filter_map(|key| key.parse().ok()).collect();
+        let chords =
+            |binding: &Binding| binding.keys.split_whitespace().filter_map(|key| key.parse().ok()).collect();
         Self { keys: TABLE.iter().map(chords).collect() }
     }
 }
@@ -50,7 +51,8 @@ impl Keymap {
         for (id, keys) in overrides {
             let at = TABLE.iter().position(|binding| !id.is_empty() && binding.id == id);
             let Some(at) = at else {
-                faults.push(format!("[keys] {id}: no such action; docs/keys.md has them all"));
+                let meant = nearest(id).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                faults.push(format!("[keys] {id}: no such action{meant} docs/keys.md has them all"));
                 continue;
             };
             let mut chords: Vec<Chord> = Vec::new();
@@ -63,7 +65,10 @@ impl Keymap {
                     (Err(error), _) => faults.push(format!("[keys] {id}: {error}")),
                 }
             }
-            map.keys[at] = chords;
+            // None of them can be had: then better the table's than none. `[]` is meant.
+            if !chords.is_empty() || keys.is_empty() {
+                map.keys[at] = chords;
+            }
         }
         faults.extend(map.conflicts());
         (map, faults)
@@ -127,6 +132,12 @@ impl Keymap {
     }
 }
 
+/// The action that was meant, if a few letters make the difference.
+fn nearest(id: &str) -> Option<&'static str> {
+    let known = TABLE.iter().map(|row| row.id).filter(|known| !known.is_empty());
+    crate::jobfile::nearest(id, known)
+}
+
 fn name(binding: &Binding) -> String {
     if binding.id.is_empty() { format!("`{}`", binding.about) } else { binding.id.to_owned() }
 }
@@ -139,7 +150,7 @@ mod tests {
     #[test]
     fn every_key_of_the_table_is_one_and_means_one_thing() {
         for binding in TABLE {
-            for key in binding.keys.split(' ') {
+            for key in binding.keys.split_whitespace() {
                 key.parse::<Chord>().unwrap();
             }
         }

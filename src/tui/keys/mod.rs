@@ -7,11 +7,14 @@ mod keymap;
 mod page;
 mod table;
 
+use crate::tui::arrange::Key;
+use crate::tui::layout::Pane;
 use crate::tui::ui::Screen;
 
 pub use chord::{Chord, KeyError};
 pub use keymap::{Keymap, Row};
 pub use page::page;
+pub(in crate::tui) use table::BASE;
 pub use table::{Binding, Mode, Modes, TABLE};
 
 /// What a person can do.
@@ -61,6 +64,29 @@ pub enum Action {
     Refresh,
     Repaint,
     Suspend,
+    /// One pane has the whole screen, or no more.
+    Zoom,
+    /// The menu of orders.
+    Sort,
+    /// Order a table by this; again: the other way round.
+    SortBy(Pane, Key),
+    Group,
+    Columns,
+    /// Mark the row, or take its mark.
+    Mark,
+    MarkAll,
+    Mouse,
+    Settings,
+    Messages,
+    Export,
+    /// Fail on purpose, to see what becomes of the terminal.
+    Panic,
+    /// The pointer was pressed there.
+    Click(u16, u16),
+    /// The wheel was turned there; towards the end, or not.
+    Wheel(u16, u16, bool),
+    /// Put a list's cursor on a row.
+    Select(Pane, usize),
     /// The first key of two.
     Prefix(char),
     /// In a dialog: yes.

@@ -1,13 +1,13 @@
 //! `docs/keys.md`, written from the table.
 
 use super::table::BASE;
-use super::{Binding, Mode, TABLE};
+use super::{Action, Binding, Mode, TABLE};
 use std::fmt::Write as _;
 
 /// The page.
 pub fn page() -> String {
     let mut out = String::from(HEAD);
-    let named = TABLE.iter().filter(|row| !row.id.is_empty());
+    let named = TABLE.iter().filter(|row| !row.id.is_empty() && row.action != Action::Panic);
     out.push_str("| action | keys | where | what it does |\n|---|---|---|---|\n");
     for row in named {
         let _ = writeln!(out, "| `{}` | {} | {} | {} |", row.id, keys(row), places(row), row.about);
@@ -16,11 +16,13 @@ pub fn page() -> String {
     for row in TABLE.iter().filter(|row| row.id.is_empty()) {
         let _ = writeln!(out, "| {} | {} | {} |", keys(row), places(row), row.about);
     }
+    out.push_str(FILTERS);
     out
 }
 
 fn keys(row: &Binding) -> String {
-    let keys: Vec<String> = row.keys.split(' ').map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
+    let keys: Vec<String> =
+        row.keys.split_whitespace().map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
     keys.join(" ")
 }
 
@@ -56,10 +58,25 @@ the other. Keys that terminals, tmux, screen or zellij take, Alt, Backspace and 
 ";
 
 const FIXED: &str = "
-In questions, lists and text fields keys are the same for everybody:
+In questions, lists, menus and text fields keys are the same for everybody:
 
 | keys | where | what it does |
 |---|---|---|
+";
+
+const FILTERS: &str = "
+## Filters
+
+`/` narrows the queue and the history while it is typed; `overnight ls --filter` takes the same. All words must match; `!` or `-` before one turns it round.
+
+| written | lets through |
+|---|---|
+| `vit` `\"two words\"` `/re/` | id, name, user or state: a part of it, a beginning of the id, the whole state |
+| `u:ana` `n:sweep` `p:vision` | user, name, project: a part, whatever the case; or `/re/`, a regular expression, in which capitals mean themselves |
+| `s:run` | state, by its beginning: wait paus edit rent run stop out free done fail limit canc lost |
+| `g:2` `g:>2` `g:<=4` `g:2..4` | GPUs asked for |
+| `gpu:4` | holds the device of this index; comparisons too |
+| `id:151` `id:>150` | number |
 ";
 
 #[cfg(test)]

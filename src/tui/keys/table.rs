@@ -30,11 +30,15 @@ pub enum Mode {
     Dialog,
     /// A list to choose from; typing narrows it.
     Choose,
+    /// A menu: a letter is a choice.
+    Menu,
+    /// A list of things that can be switched, or of lines to read.
+    Picker,
 }
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Queue,
         Self::History,
         Self::Gpus,
@@ -46,6 +50,8 @@ impl Mode {
         Self::Input,
         Self::Dialog,
         Self::Choose,
+        Self::Menu,
+        Self::Picker,
     ];
 
     /// Its name.
@@ -61,12 +67,14 @@ impl Mode {
             Self::Input => "text field",
             Self::Dialog => "question",
             Self::Choose => "list to choose from",
+            Self::Menu => "menu",
+            Self::Picker => "list of settings",
         }
     }
 
     /// Keys that are characters are text here.
     pub const fn is_text(self) -> bool {
-        matches!(self, Self::Input | Self::Choose)
+        matches!(self, Self::Input | Self::Choose | Self::Menu)
     }
 }
 
@@ -138,7 +146,7 @@ const fn row(
 use Action as A;
 
 /// Where nothing lies over the screen and nothing is typed.
-pub(super) const BASE: Modes = Modes::of(&[
+pub(in crate::tui) const BASE: Modes = Modes::of(&[
     Mode::Queue,
     Mode::History,
     Mode::Gpus,
@@ -163,8 +171,10 @@ const ONE: Modes = Modes::of(&[Mode::Queue, Mode::Detail]);
 const INPUT: Modes = Modes::of(&[Mode::Input]);
 const DIALOG: Modes = Modes::of(&[Mode::Dialog]);
 const CHOOSE: Modes = Modes::of(&[Mode::Choose]);
+const MENU: Modes = Modes::of(&[Mode::Menu]);
+const PICKER: Modes = Modes::of(&[Mode::Picker]);
 const TEXT: Modes = INPUT.and(CHOOSE);
-const ALWAYS: Modes = BASE.and(TEXT).and(DIALOG);
+const ALWAYS: Modes = BASE.and(TEXT).and(DIALOG).and(MENU).and(PICKER);
 
 /// Every action and its keys. Rows that are hints come in the order in which the key line has them.
 pub static TABLE: &[Binding] = &[
@@ -189,14 +199,19 @@ pub static TABLE: &[Binding] = &[
     ),
     row("clear", A::Clear, "c", GPUS, "lift the quarantine of a GPU: asks", "clear"),
     // Tables.
-    row("filter", A::Filter, "/ F4", TABLES, "filter: words, u:USER s:STATE n:NAME, ! inverts", "filter"),
+    row("filter", A::Filter, "/ F4", TABLES, "filter: words u:ana s:run g:>2 n:/re/ !not", "filter"),
     row("mine", A::Mine, "m", TABLES, "own jobs, or all", ""),
+    row("sort", A::Sort, "s F6", TABLES, "order by: a letter; the same again reverses", "sort"),
+    row("group", A::Group, "v F5", TABLES, "group by user, state, GPU; user, day, week", ""),
+    row("columns", A::Columns, "C F2", QUEUE, "choose and move the columns", ""),
+    row("mark", A::Mark, "Space", TABLES, "mark and go down; keys then act on the marked", ""),
+    row("mark-all", A::MarkAll, "a", TABLES, "mark all that are shown, or none", ""),
     // The log.
     row("follow", A::Follow, "f", LOG, "follow the end, or stop", "follow"),
     row("hold", A::Hold, "Space", LOG, "stop here, or go on", "hold"),
     row("wrap", A::Wrap, "w", LOG, "wrap long lines", "wrap"),
-    row("left", A::Left, "< Left", LOG, "scroll to the left", ""),
-    row("right", A::Right, "> Right", LOG, "scroll to the right", ""),
+    row("left", A::Left, "< Left", LOG.and(QUEUE), "scroll to the left", ""),
+    row("right", A::Right, "> Right", LOG.and(QUEUE), "scroll to the right", ""),
     // A job.
     row("next-tab", A::NextTab, "]", OPENED, "next tab", "tabs"),
     row("previous-tab", A::PreviousTab, "[", OPENED, "tab before", ""),
@@ -224,6 +239,13 @@ pub static TABLE: &[Binding] = &[
     row("help", A::Help, "? h F1", BASE, "keys of this screen", "help"),
     row("back", A::Back, "q F10", BASE, "back; quit at the root. Jobs go on", "quit"),
     row("repaint", A::Repaint, "Ctrl-L", ALWAYS, "repaint everything", ""),
+    row("zoom", A::Zoom, "z", BASE, "this pane alone, and back", ""),
+    row("mouse", A::Mouse, "M", BASE, "mouse on or off; Shift-drag selects text", ""),
+    row("settings", A::Settings, ",", BASE, "theme, characters, refresh", ""),
+    row("messages", A::Messages, "", BASE, "what was said on the message row", ""),
+    row("export-csv", A::Export, "", BASE, "the history shown, as CSV, to a file here", ""),
+    #[cfg(debug_assertions)]
+    row("panic", A::Panic, "", BASE, "fail on purpose", ""),
     row("suspend", A::Suspend, "Ctrl-Z", ALWAYS, "suspend; `fg` comes back", ""),
     // The same for everybody.
     row("", A::Interrupt, "Ctrl-C", ALWAYS, "close a popup or input; else quit", ""),
@@ -231,8 +253,8 @@ pub static TABLE: &[Binding] = &[
         "",
         A::Escape,
         "Esc",
-        BASE.and(CHOOSE).and(INPUT),
-        "close, then clear message and filter; never quits",
+        BASE.and(CHOOSE).and(INPUT).and(MENU),
+        "close, clear message, filter, marks; never quits",
         "",
     ),
     row("", A::No, "n Esc q", DIALOG, "keep it", "keep"),
@@ -240,7 +262,17 @@ pub static TABLE: &[Binding] = &[
     row("", A::Now, "!", DIALOG, "yes, at once", "now"),
     row("", A::NextButton, "Tab Right Left Shift-Tab", DIALOG, "next button", ""),
     row("", A::Press, "Enter Space", DIALOG, "press the button", ""),
-    row("", A::Accept, "Enter", TEXT, "take it", "take it"),
+    row("", A::Accept, "Enter", TEXT.and(MENU).and(PICKER), "take it", "take it"),
+    row("", A::Escape, "Esc q", PICKER, "close; what was tried is as before", "close"),
+    row("", A::Mark, "Space", PICKER, "on, off or the next one", "change"),
+    row("", A::PlaceDown, "J", PICKER, "move it down", ""),
+    row("", A::PlaceUp, "K", PICKER, "move it up", ""),
+    row("", A::Left, "Left <", PICKER, "the one before", ""),
+    row("", A::Right, "Right >", PICKER, "the next one", ""),
+    row("", A::Down, "j Down", PICKER, "down", ""),
+    row("", A::Up, "k Up", PICKER, "up", ""),
+    row("", A::Down, "Down Tab", MENU, "down", ""),
+    row("", A::Up, "Up Shift-Tab", MENU, "up", ""),
     row("", A::Down, "Down Tab", CHOOSE, "down", ""),
     row("", A::Up, "Up Shift-Tab", CHOOSE, "up", ""),
     row("", A::PageDown, "PgDn", CHOOSE, "a page down", ""),

@@ -3,6 +3,7 @@
 //! It knows roles and glyphs, nothing of jobs. Text is cleaned here, once, whatever its source.
 
 use crate::model::{clean_line, is_unsafe};
+use crate::tui::keys::Action;
 use crate::tui::look::text::{cut, width};
 use crate::tui::look::theme::{Role, Theme};
 use ratatui::buffer::Buffer;
@@ -46,15 +47,32 @@ pub(in crate::tui) struct Canvas<'a> {
     pub(in crate::tui) glyphs: Glyphs,
     /// Where the terminal's cursor goes, and whether it shows.
     pub(in crate::tui) cursor: Option<(u16, u16, bool)>,
+    /// What a click does where.
+    spots: Vec<(Rect, Action)>,
 }
 
 impl<'a> Canvas<'a> {
     pub(in crate::tui) const fn new(buf: &'a mut Buffer, theme: &'a Theme, glyphs: Glyphs) -> Self {
-        Self { buf, theme, glyphs, cursor: None }
+        Self { buf, theme, glyphs, cursor: None, spots: Vec::new() }
     }
 
     pub(in crate::tui) const fn area(&self) -> Rect {
         *self.buf.area()
+    }
+
+    /// A click there does this, unless something is drawn over it later.
+    pub(in crate::tui) fn spot(&mut self, area: Rect, action: Action) {
+        self.spots.push((area, action));
+    }
+
+    /// Clicks do nothing any more in what was drawn so far.
+    pub(in crate::tui) fn cover(&mut self) {
+        self.spots.clear();
+    }
+
+    /// What a click does there: what was drawn last.
+    pub(in crate::tui) fn hit(&self, at: (u16, u16)) -> Option<Action> {
+        self.spots.iter().rev().find(|(area, _)| area.contains(at.into())).map(|(_, action)| action.clone())
     }
 
     /// Writes at most `columns` columns; returns the column after the last one written.

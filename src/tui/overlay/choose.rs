@@ -74,7 +74,7 @@ impl Chooser {
         let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
         let at = self.at.min(lines.len().saturating_sub(1));
         let top = rows::scrolled(0, at, usize::from(list.height), lines.len());
-        let names = lines.iter().map(|line| width(&line.name)).max().unwrap_or(0).min(24);
+        let names = lines.iter().map(|line| width(&line.name)).max().unwrap_or(0).min(16);
         for (row, line) in lines.iter().enumerate().skip(top).take(usize::from(list.height)) {
             let y = (row - top) as u16;
             let mark = if row == at { "> " } else { "  " };

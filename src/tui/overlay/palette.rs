@@ -41,11 +41,15 @@ fn left<'a>(ui: &'a Ui, chooser: &Chooser) -> Vec<Row<'a>> {
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, chooser: &Chooser) {
     let lines: Vec<Line> = left(v.ui, chooser)
         .iter()
-        .map(|row| Line {
-            name: row.binding.id.to_owned(),
-            about: row.binding.about.to_owned(),
-            keys: row.first(),
-            is_dim: refusal(v.ui, v.snap, &row.binding.action).is_some(),
+        .map(|row| {
+            let refused = refusal(v.ui, v.snap, &row.binding.action);
+            Line {
+                name: row.binding.id.to_owned(),
+                is_dim: refused.is_some(),
+                // Why it cannot be done says more than what it would do.
+                about: refused.unwrap_or_else(|| row.binding.about.to_owned()),
+                keys: row.first(),
+            }
         })
         .collect();
     chooser.paint(c, area, "Actions", ":", &lines);

@@ -4,6 +4,7 @@ use crate::model::{Cursor, DeviceState, Now, ProcessKind, Uuid};
 use crate::protocol::{Command, Connection, GpuRow, GpuSelect, JobRow, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::View;
+use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, gib, left, right, width};
 use crate::tui::look::theme::Role;
@@ -195,8 +196,13 @@ pub(in crate::tui) fn list(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: 
     }
     let top = v.top(crate::tui::layout::Pane::Gpus, usize::from(area.height), v.snap.gpus.len());
     for (row, gpu) in v.snap.gpus.iter().skip(top).take(area.height.into()).enumerate() {
+        let at = top + row;
         let row = row as u16;
         line(c, v, gpu, area, row);
+        c.spot(
+            Rect { y: area.y + row, height: 1, ..area },
+            Action::Select(crate::tui::layout::Pane::Gpus, at),
+        );
         if focus && v.ui.gpu.as_ref() == Some(&gpu.uuid) {
             c.cursor_row(area, row);
         }

@@ -2,6 +2,7 @@
 
 use crate::protocol::Connection;
 use crate::tui::View;
+use crate::tui::keys::Action;
 use crate::tui::layout::Kind;
 use crate::tui::look::canvas::{Canvas, Piece};
 use crate::tui::look::text::{cut, duration, hours, state};
@@ -37,6 +38,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
         let tabs = screens(v, false);
         let tabs: Vec<Piece<'_>> = tabs.iter().map(|(text, role)| (text.as_str(), *role)).collect();
         let end = c.pieces_right(Rect { width: left.width.saturating_sub(1), ..left }, 0, &tabs);
+        spots(c, Rect { x: end, ..left }, &tabs);
         left.width = end.saturating_sub(left.x + 1);
     }
     let host = cut(&v.snap.scheduler.host, 14);
@@ -118,6 +120,19 @@ pub(in crate::tui) fn screens(v: &View<'_>, wide: bool) -> Vec<(String, Role)> {
         }
     }
     out
+}
+
+/// A click on a screen's name shows it. The names are drawn from the left edge of `area` on.
+pub(in crate::tui) fn spots(c: &mut Canvas<'_>, area: Rect, names: &[Piece<'_>]) {
+    let mut x = area.x;
+    for (text, _) in names {
+        let width = text.chars().count() as u16;
+        let screen = Screen::ALL.iter().find(|screen| text.ends_with(screen.name()));
+        if let Some(screen) = screen {
+            c.spot(Rect { x, y: area.y, width, height: 1 }, Action::Show(*screen));
+        }
+        x = x.saturating_add(width);
+    }
 }
 
 /// GPU-milliseconds of today up to this moment.

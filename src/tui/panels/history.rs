@@ -3,6 +3,8 @@
 use crate::model::{Failure, Outcome};
 use crate::protocol::JobRow;
 use crate::tui::View;
+use crate::tui::arrange::{self, Entry, Key};
+use crate::tui::keys::Action;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut_middle, duration, hours, left, moment, result, right};
@@ -30,9 +32,21 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus:
         right("END", 6)
     );
     c.text(area, 0, &head, Role::Title);
+    heads(c, area, &head);
     let height = usize::from(area.height.saturating_sub(1));
-    let top = v.top(Pane::History, height, list.len());
-    for (at, row) in list.iter().skip(top).take(height).enumerate() {
+    let lines = arrange::entries(v.ui, Pane::History, &list, &v.now);
+    let top = v.top(Pane::History, height, lines.len());
+    for (at, entry) in lines.iter().skip(top).take(height).enumerate() {
+        let place = match entry {
+            Entry::Head(text) => {
+                c.pieces(area, at as u16 + 1, &[("  ", Role::Dim), (text, Role::Title)]);
+                continue;
+            }
+            Entry::Row(place) => *place,
+        };
+        let Some(row) = list.get(place) else { continue };
+        let spot = Rect { y: area.y + 1 + at as u16, height: 1, ..area };
+        c.spot(spot, Action::Select(Pane::History, place));
         let selected = v.ui.history_job == Some(row.id);
         line(
             c,
@@ -47,13 +61,33 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus:
     }
 }
 
+/// A click on a column's head orders by it.
+fn heads(c: &mut Canvas<'_>, area: Rect, head: &str) {
+    for (word, key) in [
+        ("ID", Key::Id),
+        ("USER", Key::User),
+        ("RESULT", Key::Result),
+        ("GPU-h", Key::Held),
+        ("END", Key::End),
+        ("WAIT", Key::Wait),
+        ("RUN", Key::Ran),
+        ("NAME", Key::Name),
+    ] {
+        if let Some(at) = head.find(word) {
+            let spot = Rect { x: area.x + at as u16, y: area.y, width: word.len() as u16, height: 1 };
+            c.spot(spot.intersection(area), Action::SortBy(Pane::History, key));
+        }
+    }
+}
+
 fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, usize, usize), selected: bool) {
     let (v, row, id, name) = of;
     let (word, role) = row.outcome.as_ref().map_or(("DONE", Role::Done), result);
     let first = format!(
-        "{}{} {}",
+        "{}{}{}{}",
         if selected { ">" } else { " " },
         right(&row.id.to_string(), id),
+        if v.ui.marks.contains(&row.id) { "*" } else { " " },
         left(&row.user, 6)
     );
     let word = left(&format!("{word}{}", code(row)), 9);

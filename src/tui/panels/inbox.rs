@@ -2,6 +2,7 @@
 
 use crate::protocol::{Diagnostic, InboxRow, InboxState, Severity};
 use crate::tui::View;
+use crate::tui::keys::Action;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, left, moment};
@@ -25,6 +26,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus:
     for (at, row) in v.snap.inbox.iter().skip(top).take(rows.into()).enumerate() {
         let selected = v.ui.file.as_ref() == Some(&row.name);
         line(c, list, at as u16, v, row);
+        c.spot(Rect { y: list.y + at as u16, height: 1, ..list }, Action::Select(Pane::Inbox, top + at));
         if selected && focus {
             c.cursor_row(list, at as u16);
         }

@@ -1,5 +1,6 @@
 //! The panels: one file each, a function of the [`View`](super::View) and a rectangle.
 
+pub(in crate::tui) mod columns;
 pub(in crate::tui) mod detail;
 pub(in crate::tui) mod empty;
 pub(in crate::tui) mod gpus;

@@ -3,79 +3,16 @@
 use crate::model::{Cursor, Span};
 use crate::protocol::JobRow;
 use crate::tui::View;
+use crate::tui::arrange::{self, Entry, Key};
+use crate::tui::keys::Action;
 use crate::tui::layout::{Kind, Pane};
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, cut_middle, duration, hours, left, minutes, right, state};
+use crate::tui::look::text::{between, duration, left, minutes, right, state};
 use crate::tui::look::theme::Role;
+use crate::tui::panels::columns::{self, Column, Lead, Shown};
 use crate::tui::rows;
 use crate::tui::update::pending;
 use ratatui::layout::Rect;
-
-/// Which columns there is room for, and how wide they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Columns {
-    lead: usize,
-    id: usize,
-    user: usize,
-    name: usize,
-    gpus: bool,
-    priority: bool,
-    held: bool,
-    time: bool,
-    why: usize,
-}
-
-/// WHY shrinks first, then PRIO, HELD, USER and TIME go; NAME is cut in the middle.
-fn columns(total: usize, kind: Kind, digits: (usize, usize), mine: bool) -> Columns {
-    let lead = 1 + digits.0.max(2);
-    // A long place and the cursor's mark fill the lead: the number keeps its distance.
-    let id = (digits.1 + usize::from(digits.0 > 2)).max(4);
-    let mut c = Columns {
-        lead,
-        id,
-        user: if kind == Kind::Three { 7 } else { 5 },
-        name: 0,
-        gpus: kind != Kind::Bare && kind != Kind::Compact,
-        priority: true,
-        held: true,
-        time: kind != Kind::Bare,
-        why: 0,
-    };
-    if kind == Kind::Compact || kind == Kind::Bare {
-        (c.priority, c.held, c.user) = (false, false, 0);
-    }
-    let fixed = |c: &Columns| {
-        lead + id
-            + 7
-            + if c.user > 0 { c.user + 1 } else { 0 }
-            + if c.gpus { 4 } else { 0 }
-            + if c.priority { 5 } else { 0 }
-            + if c.held { 7 } else { 0 }
-            + if c.time { 7 } else { 0 }
-            + 2
-    };
-    let (least_name, least_why) = (12, 7);
-    for step in 0..4 {
-        if total >= fixed(&c) + least_name + least_why || kind == Kind::Bare {
-            break;
-        }
-        match step {
-            0 => c.priority = false,
-            1 => c.held = false,
-            2 if mine => c.user = 0,
-            2 => {}
-            _ => c.time = false,
-        }
-    }
-    let room = total.saturating_sub(fixed(&c));
-    if kind == Kind::Bare {
-        c.name = total.saturating_sub(lead + id + 7);
-    } else {
-        c.name = (room * 4 / 7).clamp(17.min(room), 26);
-        c.why = room - c.name;
-    }
-    c
-}
 
 /// The head of the table, the rows, or why there are none.
 pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind, focus: bool) {
@@ -86,53 +23,54 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
     }
     let place = list.iter().filter_map(|row| row.place).max().unwrap_or(0);
     let id = list.iter().map(|row| row.id.0).max().unwrap_or(0);
-    let digits = (place.to_string().len(), id.to_string().len());
-    let cols = columns(usize::from(area.width), kind, digits, v.ui.mine);
-    c.text(area, 0, &head(&cols), Role::Title);
+    let lead = Lead::new(place.to_string().len(), id.to_string().len());
+    let tables = &v.ui.tables;
+    let chosen = (&tables.columns[..], tables.queue.sideways);
+    let shown = columns::fit(usize::from(area.width), kind, lead, v.ui.mine, chosen);
+    head(c, area, lead, &shown);
     let height = usize::from(area.height.saturating_sub(1));
-    let top = v.top(Pane::Queue, height, list.len());
-    for (at, row) in list.iter().skip(top).take(height).enumerate() {
-        let selected = v.ui.queue_job == Some(row.id);
-        line(
-            c,
-            Rect { y: area.y + 1, height: area.height - 1, ..area },
-            at as u16,
-            (v, row, &cols),
-            selected,
-        );
+    let lines = arrange::entries(v.ui, Pane::Queue, &list, &v.now);
+    let top = v.top(Pane::Queue, height, lines.len());
+    for (at, entry) in lines.iter().skip(top).take(height).enumerate() {
+        let at = at as u16 + 1;
+        let row = match entry {
+            Entry::Head(text) => {
+                c.pieces(area, at, &[("  ", Role::Dim), (text, Role::Title)]);
+                continue;
+            }
+            Entry::Row(row) => *row,
+        };
+        let Some(job) = list.get(row) else { continue };
+        let selected = v.ui.queue_job == Some(job.id);
+        line(c, area, at, (v, job, lead, &shown), selected);
+        c.spot(Rect { y: area.y + at, height: 1, ..area }, Action::Select(Pane::Queue, row));
         if selected && (focus || kind != Kind::Bare) {
-            c.cursor_row(area, at as u16 + 1);
+            c.cursor_row(area, at);
         }
     }
 }
 
-fn head(cols: &Columns) -> String {
-    let mut text = format!("{}{} {} ", left("#", cols.lead), right("ID", cols.id), left("STATE", 5));
-    if cols.user > 0 {
-        text = format!("{text}{} ", left("USER", cols.user));
+fn head(c: &mut Canvas<'_>, area: Rect, lead: Lead, shown: &[Shown]) {
+    let row = Rect { height: 1, ..area };
+    let click = |c: &mut Canvas<'_>, x: u16, text: &str, key: Option<Key>| {
+        let rest = Rect { x, width: area.right().saturating_sub(x), ..row };
+        let end = c.pieces(rest, 0, &[(text, Role::Title)]);
+        if let Some(key) = key {
+            c.spot(Rect { width: end.saturating_sub(x), ..rest }, Action::SortBy(Pane::Queue, key));
+        }
+        end
+    };
+    let x = click(c, area.x, &left("#", lead.place), Some(Key::Line));
+    let x = click(c, x, &right("ID", lead.id), Some(Key::Id));
+    let mut x = click(c, x, &format!(" {}", left("STATE", 5)), Some(Key::State));
+    for one in shown {
+        x = click(c, x, &one.head(), one.spec.key);
     }
-    text.push_str(&left("NAME", cols.name));
-    if cols.gpus {
-        text.push_str(" GPU");
-    }
-    if cols.priority {
-        text.push_str(" PRIO");
-    }
-    if cols.held {
-        text.push_str("   HELD");
-    }
-    if cols.time {
-        text.push_str("  TIME ");
-    }
-    if cols.why > 0 {
-        text = format!("{text}  {}", left("WHY / WHERE", cols.why));
-    }
-    text
 }
 
 /// One row.
-fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, &Columns), selected: bool) {
-    let (v, row, cols) = of;
+fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, Lead, &[Shown]), selected: bool) {
+    let (v, row, widths, shown) = of;
     let (word, state_role) = state(row);
     let asked = v.ui.pending.get(&row.id);
     let base = if asked.is_some() {
@@ -142,41 +80,25 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, &Colum
     } else {
         Role::Text
     };
-    let mark = if asked.is_some() { "~" } else { "" };
+    let mark = match (asked, v.ui.marks.contains(&row.id)) {
+        (Some(_), _) => "~",
+        (None, true) => "*",
+        (None, false) => "",
+    };
     let place = match (row.place, row.paused_by.as_ref()) {
         (_, Some(_)) if row.state == Cursor::Queued => format!("-{mark}"),
         (Some(place), _) => format!("{place}{mark}"),
         _ => mark.to_owned(),
     };
-    let lead = left(&format!("{}{place}", if selected { ">" } else { "" }), cols.lead);
-    let id = format!("{} ", right(&row.id.to_string(), cols.id));
-    let word = format!("{} ", left(word, 5));
-    let mut middle = String::new();
-    if cols.user > 0 {
-        middle = format!("{middle}{} ", left(&row.user, cols.user));
-    }
-    middle.push_str(&left(&cut_middle(&row.name, cols.name), cols.name));
-    if cols.gpus {
-        middle.push_str(&right(&row.gpus.to_string(), 4));
-    }
-    if cols.priority {
-        middle.push_str(&right(&row.priority.to_string(), 5));
-    }
-    if cols.held {
-        let held = row.gpu_ms(&v.now);
-        let never = row.rented_at.is_none();
-        middle.push_str(&right(&if never { "-".to_owned() } else { hours(held) }, 7));
-    }
-    if cols.time {
-        middle.push_str(&right(&time(v, row), 7));
-    }
-    let end = c.pieces(area, at, &[(&lead, base), (&id, base), (&word, state_role), (&middle, base)]);
-    if cols.why > 0 {
-        let (why, role) = why(v, row);
-        let role = if base == Role::Text { role } else { base };
-        let rest = Rect { x: (end + 2).min(area.right()), ..area };
-        let rest = Rect { width: area.right() - rest.x, ..rest };
-        c.text(rest, at, &why, role);
+    let lead = left(&format!("{}{place}", if selected { ">" } else { "" }), widths.place);
+    let id = right(&row.id.to_string(), widths.id);
+    let word = format!(" {}", left(word, 5));
+    let mut x = c.pieces(area, at, &[(&lead, base), (&id, base), (&word, state_role)]);
+    for one in shown {
+        let own = if one.spec.column == Column::Why { why(v, row).1 } else { base };
+        let role = if base == Role::Text { own } else { base };
+        let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
+        x = c.pieces(rest, at, &[(&one.cell(v, row), role)]);
     }
 }
 
@@ -232,23 +154,4 @@ pub(in crate::tui) fn on(row: &JobRow) -> String {
     }
     let list: Vec<String> = row.gpu_indices.iter().map(ToString::to_string).collect();
     format!(" on gpu {}", list.join(","))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_fit_and_go_in_order() {
-        let at = |total, kind| columns(total, kind, (1, 3), false);
-        let wide = at(80, Kind::One);
-        assert_eq!((wide.name, wide.why), (20, 15));
-        for total in 60..200 {
-            let c = at(total, Kind::Two);
-            assert!(head(&c).len() <= total, "{total}: {c:?}");
-        }
-        assert!(!at(62, Kind::One).priority && at(62, Kind::One).held);
-        assert!(!at(56, Kind::One).held && at(56, Kind::One).time);
-        assert_eq!(at(30, Kind::Bare).name, 16);
-    }
 }

@@ -101,8 +101,16 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
 
 /// The filter as it is typed, with the terminal's cursor in it.
 pub(in crate::tui) fn filter(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
-    c.pieces(area, 0, &[("/", Role::KeyHint), (v.ui.filter.text(), Role::Input)]);
-    let x = area.x + 1 + width(v.ui.filter.field.before()) as u16;
+    let end = c.pieces(area, 0, &[("/", Role::KeyHint), (v.ui.filter.text(), Role::Input)]);
+    if v.ui.filter.text().is_empty() {
+        let rest = Rect { x: end + 1, width: area.right().saturating_sub(end + 1), ..area };
+        c.text(rest, 0, " words  u:ana s:run g:>2 gpu:4 n:/re/ p: id: !not ", Role::Dim);
+    }
+    if let Some(error) = v.ui.filter.error() {
+        let rest = Rect { x: end, width: area.right().saturating_sub(end), ..area };
+        c.pieces(rest, 0, &[("  ! ", Role::ToastError), (&error.why, Role::ToastError), (" ", Role::Text)]);
+    }
+    let x = area.x + 1 + width(v.ui.filter.before()) as u16;
     c.cursor = Some((x.min(area.right().saturating_sub(1)), area.y, true));
 }
 
@@ -114,6 +122,12 @@ pub(in crate::tui) fn counted(v: &View<'_>) -> String {
         (rows::queue(v.ui, v.snap).len(), v.snap.jobs.len())
     };
     if shown == all { format!("{all} jobs") } else { format!("{shown}/{all} jobs") }
+}
+
+/// The same, and how many are marked.
+pub(in crate::tui) fn counted_marked(v: &View<'_>) -> String {
+    let marked = update::marks::words(v.ui, v.snap, crate::tui::layout::main_pane(v.ui));
+    format!("{}{marked}", counted(v))
 }
 
 /// Only keys that do something for the selected job.

@@ -82,7 +82,6 @@ pub enum Asked {
 
 /// What the dashboard wants done.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a few a minute; a box would be noise at every use")]
 pub enum UiCommand {
     /// Send a command.
     Send {
@@ -101,6 +100,23 @@ pub enum UiCommand {
     Repaint,
     /// Stop until `fg`.
     Suspend,
+    /// Look which themes there are.
+    Themes,
+    /// Show another theme.
+    Theme(String),
+    /// Clicks are told, or not any more.
+    Mouse(bool),
+    /// Write a new file; one that is there stays as it is.
+    Write {
+        /// Its name, in the current directory.
+        file: String,
+        /// What goes into it.
+        text: String,
+        /// What it is, for the message.
+        what: String,
+    },
+    /// Fail on purpose.
+    Panic,
     /// End.
     Quit,
 }
@@ -113,7 +129,14 @@ impl UiCommand {
             Self::Detail(job) => (Asked::Detail(job), Request::Query(Query::Job { job })),
             Self::Refresh => (Asked::Snapshot, Request::Query(Query::Snapshot { since: None })),
             Self::Ping => (Asked::Ping, Request::Query(Query::Ping)),
-            Self::Repaint | Self::Suspend | Self::Quit => return None,
+            Self::Repaint
+            | Self::Suspend
+            | Self::Themes
+            | Self::Theme(_)
+            | Self::Mouse(_)
+            | Self::Write { .. }
+            | Self::Panic
+            | Self::Quit => return None,
         })
     }
 }

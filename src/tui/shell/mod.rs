@@ -2,6 +2,7 @@
 
 pub(in crate::tui) mod feed;
 pub(in crate::tui) mod logfeed;
+mod newfile;
 pub(in crate::tui) mod options;
 pub(in crate::tui) mod screen;
 mod terminal;
@@ -12,7 +13,7 @@ use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
-use crate::tui::look::theme::Theme;
+use crate::tui::look::theme::{self, Theme};
 use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
@@ -170,7 +171,8 @@ impl Shell {
         ui.me = options.me;
         let (keys, faults) = Keymap::with(&options.keys);
         ui.keys = Arc::new(keys);
-        if let Some(fault) = faults.first() {
+        // All of them are in `:messages`; the first one is seen.
+        for fault in faults.iter().rev() {
             ui.say(Level::Error, fault.clone(), None);
         }
         ui.size = terminal::size();
@@ -197,6 +199,10 @@ impl Shell {
 
     /// Puts the wished theme on; one that cannot be used leaves the one that is on, and says why and where.
     fn dress(&mut self) {
+        if self.theme.glyphs.is_none() {
+            // What was chosen in the settings.
+            self.look.glyphs = self.ui.glyphs;
+        }
         let loaded = self.look.load();
         self.look.broken = loaded.is_err();
         match loaded {
@@ -285,7 +291,8 @@ impl Shell {
             let since = clock::monotonic().0.saturating_sub(self.drawn_ms);
             return Some(FRAME_MS[self.remote].saturating_sub(since));
         }
-        let visible = next_deadline(&self.ui, &self.snap, &now, TICK_MS[self.remote]);
+        let tick_ms = self.ui.tick_ms.unwrap_or(TICK_MS[self.remote]);
+        let visible = next_deadline(&self.ui, &self.snap, &now, tick_ms);
         let asks = match (self.waiting_ms, self.runs()) {
             (Some(since), _) if !self.stale() => Some(since + PATIENCE_MS),
             (None, true) => Some(self.heard_ms + QUIET_MS),
@@ -354,7 +361,8 @@ impl Shell {
                 return actions.flat_map(|key| self.key(key, now)).collect();
             }
             Event::Paste(text) => Some(Action::Paste(text)),
-            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+            Event::Mouse(mouse) => update::mouse::pointed(mouse),
+            Event::FocusGained | Event::FocusLost => None,
         };
         action.map_or_else(Vec::new, |action| self.act(action, now))
     }
@@ -380,7 +388,23 @@ impl Shell {
                         .map_err(|source| TuiError::Terminal { doing: "taken back", source })?;
                     self.ui.size = terminal::size();
                     self.screen.resize(self.ui.size);
+                    self.mouse()?;
                 }
+                UiCommand::Mouse(_) => self.mouse()?,
+                UiCommand::Theme(name) => {
+                    self.look.name = name;
+                    self.dress();
+                }
+                UiCommand::Themes => {
+                    let all = theme::list(self.look.dir.as_deref()).into_iter();
+                    self.ui.themes =
+                        all.map(|theme| (theme.name, theme.problem.unwrap_or(theme.about))).collect();
+                }
+                UiCommand::Write { file, text, what } => {
+                    let (level, told) = newfile::write(&file, &text, &what);
+                    self.ui.say(level, told, None);
+                }
+                UiCommand::Panic => std::panic::panic_any("a failure on purpose, by :panic"),
                 command @ (UiCommand::Send { .. }
                 | UiCommand::Detail(_)
                 | UiCommand::Refresh
@@ -392,6 +416,11 @@ impl Shell {
             }
         }
         Ok(Next::Go)
+    }
+
+    /// Tells the terminal whether clicks are wanted.
+    fn mouse(&self) -> Result<(), TuiError> {
+        terminal::mouse(self.ui.mouse).map_err(|source| TuiError::Terminal { doing: "written to", source })
     }
 
     /// Notices that the scheduler has gone quiet.

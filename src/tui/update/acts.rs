@@ -4,15 +4,16 @@ use crate::model::{Cursor, Generation, JobId, Priority, Span};
 use crate::protocol::{Command, Connection, JobRow, Place, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::Action;
-use crate::tui::overlay::{Button, Confirm, Overlay};
+use crate::tui::overlay::{Bulk, Button, Confirm, Overlay};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::pending::{self, Change, Undoable};
+use crate::tui::update::{bulk, marks};
 
 /// How far `+` and `-` go.
-const STEP: i64 = 10;
+pub(in crate::tui) const STEP: i64 = 10;
 /// Older changes are not undone any more.
-const UNDO_DEPTH: usize = 20;
+pub(in crate::tui) const UNDO_DEPTH: usize = 20;
 
 /// How long a cancel of this job can be undone.
 pub(in crate::tui) const fn undo_window(row: &JobRow) -> Span {
@@ -71,6 +72,10 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
 
 /// Does an action to the selected job.
 pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<UiCommand> {
+    let marked = marks::shown(ui, ui.shown(snap));
+    if !marked.is_empty() {
+        return bulk::act(ui, snap, action, &marked);
+    }
     let row = rows::selected(ui, ui.shown(snap)).and_then(|job| rows::find(snap, job));
     if let Some(reason) = refusal(ui, row, action) {
         ui.say(Level::Warning, reason, None);
@@ -78,6 +83,10 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<
     }
     let Some(row) = row else { return Vec::new() };
     match action {
+        Action::Cancel if row.user != ui.me(snap) => {
+            ui.overlay = Some(Overlay::Bulk(Bulk::new(ui, snap, Action::Cancel, &[row])));
+            Vec::new()
+        }
         Action::Cancel => {
             let (job, generation, button) = (row.id, row.generation, Button::Keep);
             ui.overlay = Some(Overlay::Confirm(Confirm { job, generation, button }));
@@ -139,7 +148,7 @@ fn place(ui: &mut Ui, snap: &Snapshot, row: &JobRow, to: Place) -> Vec<UiCommand
 }
 
 fn remember(ui: &mut Ui, job: JobId, changes: Vec<Change>) {
-    ui.undo.push(Undoable { job, changes });
+    ui.undo.push(Undoable { job, changes, batch: 0 });
     if ui.undo.len() > UNDO_DEPTH {
         ui.undo.remove(0);
     }
@@ -183,6 +192,9 @@ pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
         ui.say(Level::Warning, "cannot undo: no scheduler", None);
         return Vec::new();
     }
+    if let Some(batch) = bulk::newest(ui) {
+        return bulk::undo(ui, snap, &batch);
+    }
     while let Some(last) = ui.undo.pop() {
         let Some(row) = rows::find(snap, last.job).filter(|row| row.state != Cursor::Done) else { continue };
         if last.changes.is_empty() {
@@ -202,6 +214,6 @@ pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     Vec::new()
 }
 
-const fn take_back(job: JobId) -> UiCommand {
+pub(in crate::tui) const fn take_back(job: JobId) -> UiCommand {
     UiCommand::Send { job: Some(job), command: Command::Undo { job: Some(job) } }
 }

@@ -1,7 +1,12 @@
 //! Actions change the [`Ui`]. Pure: what is to be said to the scheduler or the shell is returned.
 
 pub(in crate::tui) mod acts;
+pub(in crate::tui) mod bulk;
+pub(in crate::tui) mod export;
+pub(in crate::tui) mod marks;
+pub(in crate::tui) mod mouse;
 pub(in crate::tui) mod pending;
+mod tables;
 
 use crate::model::Now;
 use crate::protocol::{Command, InboxState, Snapshot};
@@ -54,17 +59,16 @@ pub fn update(ui: &mut Ui, action: Action, snap: &Snapshot, now: Now) -> Vec<UiC
 /// Does what an action means to what is on top: the overlay, the line that is typed, the screen.
 pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
     match action {
-        Action::Escape => {
-            escape(ui);
-            return Vec::new();
-        }
-        Action::Interrupt if ui.overlay.is_some() || ui.typing => {
-            escape(ui);
-            return Vec::new();
-        }
+        Action::Escape => return escape(ui),
+        Action::Interrupt if ui.overlay.is_some() || ui.typing => return escape(ui),
         Action::Interrupt => return vec![UiCommand::Quit],
         Action::Repaint => return vec![UiCommand::Repaint],
         Action::Suspend => return vec![UiCommand::Suspend],
+        Action::Click(x, y) => return mouse::click(ui, snap, (x, y)),
+        Action::Wheel(x, y, down) => {
+            mouse::wheel(ui, snap, (x, y), down);
+            return Vec::new();
+        }
         _ => {}
     }
     if let Some(overlay) = ui.overlay.take() {
@@ -79,6 +83,9 @@ pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec
 
 /// Does what an action means to the screen.
 fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
+    if let Some(out) = tables::act(ui, snap, &action) {
+        return out;
+    }
     match action {
         Action::Back => return back(ui),
         Action::Help => ui.overlay = Some(Overlay::Help(Chooser::default())),
@@ -100,7 +107,6 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
         Action::Filter => ui.typing = true,
-        Action::Mine => ui.mine = !ui.mine,
         Action::Undo => return acts::undo(ui, snap),
         Action::Log => open_log(ui, snap),
         Action::Follow => match ui.log.stopped_at {
@@ -128,21 +134,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::Pause
         | Action::Retry => return acts::act(ui, snap, &action),
         // Of overlays and texts, or done above.
-        Action::Escape
-        | Action::Interrupt
-        | Action::Repaint
-        | Action::Suspend
-        | Action::Yes
-        | Action::No
-        | Action::Now
-        | Action::NextButton
-        | Action::Press
-        | Action::Insert(_)
-        | Action::Erase
-        | Action::EraseWord
-        | Action::EraseAll
-        | Action::Accept
-        | Action::Paste(_) => {}
+        _ => {}
     }
     Vec::new()
 }
@@ -159,19 +151,24 @@ fn back(ui: &mut Ui) -> Vec<UiCommand> {
     vec![UiCommand::Quit]
 }
 
-/// Popup, then what is opened, then the message, then the filter. Never out.
-fn escape(ui: &mut Ui) {
-    if ui.overlay.take().is_some() {
-        return;
+/// Popup, then the message, then what is opened, then the filter, then marks. Never out.
+fn escape(ui: &mut Ui) -> Vec<UiCommand> {
+    if let Some(overlay) = ui.overlay.take() {
+        return overlay::closed(ui, overlay);
     }
     if ui.typing {
         ui.typing = false;
         ui.filter.clear();
-        return;
-    }
-    if ui.message.take().is_none() && ui.opened.take().is_none() {
+    } else if ui.message.take().is_some() || ui.opened.take().is_some() {
+        // One thing a press.
+    } else if !ui.filter.is_empty() {
         ui.filter.clear();
+    } else if !ui.marks.is_empty() {
+        ui.marks.clear();
+    } else {
+        ui.zoom = false;
     }
+    Vec::new()
 }
 
 /// The display stops, or goes on with everything that came meanwhile.
@@ -186,6 +183,7 @@ fn freeze(ui: &mut Ui, snap: &Snapshot) {
 fn show(ui: &mut Ui, screen: Screen) {
     ui.screen = screen;
     ui.opened = None;
+    ui.zoom = false;
     ui.focus = main_pane(ui);
 }
 
@@ -195,7 +193,9 @@ fn turn(ui: &mut Ui, snap: &Snapshot, by: isize) {
         next_tab(ui, if by > 0 { 1 } else { Tab::ALL.len() - 1 });
         return;
     }
+    let zoom = std::mem::take(&mut ui.zoom);
     let order = plan(ui, snap).order();
+    ui.zoom = zoom;
     if order.len() > 1 {
         let at = order.iter().position(|pane| *pane == ui.focus).unwrap_or(0);
         if let Some(pane) = order.get(wrapped(at, by, order.len())) {
@@ -291,6 +291,7 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
         }
         Pane::Queue | Pane::History | Pane::Gpus | Pane::Inbox => {
             let shown = ui.shown(snap).clone();
+            ui.tables.moved_at = ui.now.boottime_ms.max(1);
             let (count, at) = rows::cursor(ui, &shown, pane);
             let to = step(at.unwrap_or(0), count, height, action);
             rows::select(ui, &shown, pane, to);

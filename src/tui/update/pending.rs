@@ -34,6 +34,8 @@ pub enum Change {
 pub struct Pending {
     sent: Generation,
     until_ms: u64,
+    /// Changes are applied in the order in which they were asked for.
+    turn: usize,
     line: VecDeque<Change>,
 }
 
@@ -44,6 +46,8 @@ pub struct Undoable {
     pub job: JobId,
     /// What takes it back; empty for a cancel, which the scheduler undoes.
     pub changes: Vec<Change>,
+    /// Several jobs were changed by one key and go back by one: which time that was; 0: this job alone.
+    pub batch: u64,
 }
 
 /// Without an answer a change is given up after this.
@@ -96,7 +100,8 @@ pub(in crate::tui) fn ask(ui: &mut Ui, row: &JobRow, changes: &[Change]) -> Vec<
     }
     let Some(first) = changes.first() else { return Vec::new() };
     let line = changes.iter().copied().collect();
-    ui.pending.insert(row.id, Pending { sent: row.generation, until_ms, line });
+    let turn = ui.pending.values().map(|pending| pending.turn + 1).max().unwrap_or(0);
+    ui.pending.insert(row.id, Pending { sent: row.generation, until_ms, turn, line });
     vec![UiCommand::Send { job: Some(row.id), command: first.command(row.id, row.generation) }]
 }
 
@@ -136,7 +141,9 @@ pub(in crate::tui) fn deadline(ui: &Ui) -> Option<u64> {
 
 /// The jobs of the line in the order they will have if everything asked for is granted.
 pub(in crate::tui) fn reorder(ui: &Ui, jobs: &mut Vec<Arc<JobRow>>) {
-    for (job, pending) in &ui.pending {
+    let mut asked: Vec<_> = ui.pending.iter().collect();
+    asked.sort_by_key(|(_, pending)| pending.turn);
+    for (job, pending) in asked {
         let Some(from) = jobs.iter().position(|row| row.id == *job) else { continue };
         if !waits(&jobs[from]) {
             continue;

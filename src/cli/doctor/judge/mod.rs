@@ -3,13 +3,14 @@
 mod machine;
 mod place;
 
-use super::facts::{Answers, Facts, Holder, Scheduler, Store};
+use super::facts::{Answers, Facts, Holder, Program, Scheduler, Store};
 use super::finding::{Finding, Level, fail, ok, warn};
 use std::path::Path;
 
 /// What there is to say, in the order of the subjects.
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut all = vec![program(facts)];
+    all.extend(keys(facts));
     scheduler(&facts.scheduler, facts, &mut all);
     all.push(store(&facts.store));
     place::folders(facts, &mut all);
@@ -30,6 +31,14 @@ fn program(facts: &Facts) -> Finding {
         None => "no config file: everything as it comes".to_owned(),
     };
     ok("program", format!("{} {}, {config}", facts.program.path.display(), facts.program.version))
+}
+
+/// Keys of one's own that the dashboard leaves out.
+fn keys(facts: &Facts) -> Option<Finding> {
+    let Program { config, keys, .. } = &facts.program;
+    let file = config.as_ref().map_or_else(|| "config.toml".to_owned(), |path| path.display().to_string());
+    let todo = format!("mend [keys] in {file}; docs/keys.md has every action and key");
+    (!keys.is_empty()).then(|| warn("keys", keys.join("; "), todo))
 }
 
 fn scheduler(scheduler: &Scheduler, facts: &Facts, all: &mut Vec<Finding>) {

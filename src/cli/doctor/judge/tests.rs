@@ -27,7 +27,12 @@ fn fine() -> Facts {
         loose: None,
     };
     Facts {
-        program: Program { version: "0.1.0", path: "/usr/bin/overnight".into(), config: None },
+        program: Program {
+            version: "0.1.0",
+            path: "/usr/bin/overnight".into(),
+            config: None,
+            keys: Vec::new(),
+        },
         account: Account {
             user: "ana".to_owned(),
             uid: 1000,
@@ -101,6 +106,19 @@ fn one(level: Level, what: &str, words: &str, todo: &str, change: impl FnOnce(&m
     assert!(finding.found.contains(words), "{finding:#?}");
     assert!(finding.todo.as_deref().is_some_and(|to| to.contains(todo)), "{finding:#?}");
     finding.clone()
+}
+
+#[test]
+fn keys_that_are_left_out_are_all_named() {
+    let mut facts = fine();
+    facts.program.config = Some("/home/ana/.config/overnight/config.toml".into());
+    facts.program.keys =
+        vec!["[keys] cancle: no such action".to_owned(), "[keys] j is both mark and down".to_owned()];
+    let found = judge(&facts);
+    let keys = found.iter().find(|finding| finding.what == "keys").unwrap();
+    assert_eq!(keys.level, Level::Warn);
+    assert!(keys.found.contains("cancle") && keys.found.contains("both mark and down"), "{}", keys.found);
+    assert!(judge(&fine()).iter().all(|finding| finding.what != "keys"));
 }
 
 #[test]

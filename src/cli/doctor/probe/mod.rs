@@ -59,6 +59,7 @@ fn program(setup: &Setup) -> Program {
         version: env!("CARGO_PKG_VERSION"),
         path: std::fs::read_link("/proc/self/exe").unwrap_or_default(),
         config: config.filter(|path| path.exists()),
+        keys: crate::tui::Keymap::with(&setup.config.keys).1,
     }
 }
 

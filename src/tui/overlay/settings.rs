@@ -1,0 +1,149 @@
+//! Settings: seen at once, kept by Enter for this session, as before by Esc. `config.toml` keeps them for longer.
+
+use super::{Overlay, middle};
+use crate::tui::keys::Action;
+use crate::tui::look::canvas::{Canvas, Glyphs};
+use crate::tui::look::text::left;
+use crate::tui::look::theme::Role;
+use crate::tui::ui::{Level, Ui};
+use crate::tui::{UiCommand, View};
+use ratatui::layout::Rect;
+
+/// The settings as they were, and the row under the cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The row under the cursor.
+    pub at: usize,
+    theme: String,
+    glyphs: Glyphs,
+    tick_ms: Option<u64>,
+    mouse: bool,
+}
+
+/// What can be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Item {
+    Theme,
+    Characters,
+    Refresh,
+    Mouse,
+}
+
+const ITEMS: [Item; 4] = [Item::Theme, Item::Characters, Item::Refresh, Item::Mouse];
+/// How often running times move; `None`: every second, every other one over SSH.
+const TICKS: [Option<u64>; 5] = [None, Some(1_000), Some(2_000), Some(5_000), Some(10_000)];
+
+impl Settings {
+    /// As they are.
+    pub(in crate::tui) fn of(ui: &Ui) -> Self {
+        Self { at: 0, theme: ui.theme.clone(), glyphs: ui.glyphs, tick_ms: ui.tick_ms, mouse: ui.mouse }
+    }
+}
+
+impl Item {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Theme => "theme",
+            Self::Characters => "characters",
+            Self::Refresh => "refresh",
+            Self::Mouse => "mouse",
+        }
+    }
+
+    fn value(self, ui: &Ui) -> String {
+        match self {
+            Self::Theme => ui.theme.clone(),
+            Self::Characters => if ui.glyphs == Glyphs::Ascii { "ASCII" } else { "Unicode" }.to_owned(),
+            Self::Refresh => ui.tick_ms.map_or_else(|| "auto".to_owned(), |ms| format!("{} s", ms / 1000)),
+            Self::Mouse => if ui.mouse { "on" } else { "off" }.to_owned(),
+        }
+    }
+
+    /// The next value, or the one before.
+    fn change(self, ui: &mut Ui, forward: bool) -> Vec<UiCommand> {
+        let turn = |at: usize, len: usize| if forward { (at + 1) % len } else { (at + len - 1) % len };
+        match self {
+            Self::Theme => {
+                let at = ui.themes.iter().position(|(name, _)| *name == ui.theme).unwrap_or(0);
+                let next = ui.themes.get(turn(at, ui.themes.len().max(1))).map(|(name, _)| name.clone());
+                return next.map_or_else(Vec::new, |name| theme(ui, &name));
+            }
+            Self::Characters => {
+                ui.glyphs = if ui.glyphs == Glyphs::Ascii { Glyphs::Unicode } else { Glyphs::Ascii };
+            }
+            Self::Refresh => {
+                let at = TICKS.iter().position(|tick| *tick == ui.tick_ms).unwrap_or(0);
+                ui.tick_ms = TICKS[turn(at, TICKS.len())];
+            }
+            Self::Mouse => {
+                ui.mouse = !ui.mouse;
+                return vec![UiCommand::Mouse(ui.mouse)];
+            }
+        }
+        Vec::new()
+    }
+}
+
+fn theme(ui: &mut Ui, name: &str) -> Vec<UiCommand> {
+    name.clone_into(&mut ui.theme);
+    vec![UiCommand::Theme(name.to_owned())]
+}
+
+/// Everything as it was.
+pub(super) fn revert(ui: &mut Ui, was: &Settings) -> Vec<UiCommand> {
+    let mut out = Vec::new();
+    if ui.mouse != was.mouse {
+        out.push(UiCommand::Mouse(was.mouse));
+    }
+    if ui.theme != was.theme {
+        out.extend(theme(ui, &was.theme));
+    }
+    (ui.glyphs, ui.tick_ms, ui.mouse) = (was.glyphs, was.tick_ms, was.mouse);
+    out
+}
+
+pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings) {
+    let popup = middle(area, 62, ITEMS.len() as u16 + 5);
+    c.clear(popup);
+    let foot = [("Left Right change  Enter keep  Esc as before", Role::Dim)];
+    let inner = c.frame(popup, &[("Settings", Role::Title)], &foot, true);
+    for (row, item) in ITEMS.iter().enumerate() {
+        let name = left(&format!(" {}", item.name()), 14);
+        let value = format!("< {} >", item.value(v.ui));
+        c.pieces(inner, row as u16, &[(&name, Role::Dialog), (&value, Role::KeyHint)]);
+        if row == it.at {
+            c.cursor_row(inner, row as u16);
+        }
+    }
+    let below = Rect { y: inner.y + ITEMS.len() as u16, height: inner.height.saturating_sub(4), ..inner };
+    let about = v.ui.themes.iter().find(|(name, _)| *name == v.ui.theme).map_or("", |(_, about)| about);
+    c.text(below, 0, &format!(" {about}"), Role::Dim);
+    c.text(below, 2, " For this session; config.toml keeps theme and ui.ascii.", Role::Dim);
+}
+
+pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCommand> {
+    let item = ITEMS[it.at.min(ITEMS.len() - 1)];
+    let out = match action {
+        Action::Down => {
+            it.at = (it.at + 1).min(ITEMS.len() - 1);
+            Vec::new()
+        }
+        Action::Up => {
+            it.at = it.at.saturating_sub(1);
+            Vec::new()
+        }
+        Action::Right | Action::Mark => item.change(ui, true),
+        Action::Left => item.change(ui, false),
+        Action::Accept => {
+            let (text, now) =
+                ("set for this session; config.toml keeps them", Settings { at: it.at, ..Settings::of(ui) });
+            if now != it {
+                ui.say(Level::Info, text, None);
+            }
+            return Vec::new();
+        }
+        _ => Vec::new(),
+    };
+    ui.overlay = Some(Overlay::Settings(it));
+    out
+}

@@ -1,0 +1,319 @@
+//! One action on several jobs: what goes out, what is undone together, and one message of how it went. Pure.
+
+use crate::model::{Cursor, Generation, JobId, Priority, Span};
+use crate::protocol::{Command, JobRow, Place, Reply, Snapshot};
+use crate::tui::UiCommand;
+use crate::tui::keys::Action;
+use crate::tui::overlay::{Bulk, Overlay};
+use crate::tui::rows;
+use crate::tui::shell::feed::Asked as WhatAsked;
+use crate::tui::ui::{Level, Ui};
+use crate::tui::update::acts::{self, STEP, UNDO_DEPTH, undo_window};
+use crate::tui::update::pending::{self, Change, Pending, Undoable};
+use std::collections::BTreeSet;
+
+/// More jobs than this are only cancelled, or submitted again, after their number was typed.
+pub(in crate::tui) const ASKS_ABOVE: usize = 5;
+/// What has not answered by then is told as such.
+const PATIENCE_MS: u64 = 10_000;
+
+/// How one action on several jobs is going.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// What was done to them: `cancelled`.
+    verb: &'static str,
+    waiting: BTreeSet<JobId>,
+    done: usize,
+    refused: Vec<String>,
+    /// When it is told as it stands, on the boot clock.
+    pub(in crate::tui) until_ms: u64,
+}
+
+/// Does an action to several jobs, or asks first.
+pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action, jobs: &[JobId]) -> Vec<UiCommand> {
+    let mut refused = Vec::new();
+    let mut able: Vec<&JobRow> = Vec::new();
+    for row in jobs.iter().filter_map(|job| rows::find(snap, *job)) {
+        let stopping = *action == Action::Cancel && row.cancel_at.is_some();
+        let already = stopping.then(|| format!("#{} is being cancelled already", row.id));
+        match acts::refusal(ui, Some(row), action).or(already) {
+            Some(reason) => refused.push(reason),
+            None => able.push(row),
+        }
+    }
+    if able.is_empty() {
+        let why = refused.first().cloned().unwrap_or_else(|| "they are no longer there".to_owned());
+        let more =
+            if refused.len() > 1 { format!(" (and {} more)", refused.len() - 1) } else { String::new() };
+        ui.say(Level::Warning, format!("{why}{more}"), None);
+        return Vec::new();
+    }
+    match action {
+        Action::Retry if able.len() <= ASKS_ABOVE => {
+            let named: Vec<_> = able.iter().map(|row| (row.id, row.generation)).collect();
+            retry(ui, snap, &named, refused)
+        }
+        Action::Cancel | Action::Retry => {
+            let asked = Bulk { refused, ..Bulk::new(ui, snap, action.clone(), &able) };
+            ui.overlay = Some(Overlay::Bulk(asked));
+            Vec::new()
+        }
+        Action::Raise => each(ui, "raised", &able, refused, |ui, row| priority(ui, row, STEP)),
+        Action::Lower => each(ui, "lowered", &able, refused, |ui, row| priority(ui, row, -STEP)),
+        Action::Pause => {
+            let pause = able.iter().any(|row| row.paused_by.is_none());
+            able.retain(|row| row.paused_by.is_none() == pause);
+            let verb = if pause { "paused" } else { "resumed" };
+            let change = Change::Pause(pause);
+            each(ui, verb, &able, refused, |_, _| Ok((vec![change], vec![Change::Pause(!pause)])))
+        }
+        Action::Top => moved(ui, snap, Place::Top, able, refused),
+        Action::Bottom => moved(ui, snap, Place::Bottom, able, refused),
+        Action::PlaceUp => moved(ui, snap, Place::Up, able, refused),
+        Action::PlaceDown => moved(ui, snap, Place::Down, able, refused),
+        _ => Vec::new(),
+    }
+}
+
+/// What is asked of a job and what takes it back; or why nothing is.
+type Asked = Result<(Vec<Change>, Vec<Change>), String>;
+
+fn each(
+    ui: &mut Ui,
+    verb: &'static str,
+    jobs: &[&JobRow],
+    mut refused: Vec<String>,
+    change: impl Fn(&Ui, &JobRow) -> Asked,
+) -> Vec<UiCommand> {
+    let batch = next_batch(ui);
+    let mut out = Vec::new();
+    let (mut sent, mut done) = (BTreeSet::new(), 0);
+    for row in jobs {
+        match change(ui, row) {
+            Ok((changes, back)) => {
+                remember(ui, row.id, back, batch);
+                let commands = pending::ask(ui, row, &changes);
+                if commands.is_empty() {
+                    // It goes out when what is on its way has come back, and speaks for itself.
+                    done += 1;
+                } else {
+                    sent.insert(row.id);
+                }
+                out.extend(commands);
+            }
+            Err(why) => refused.push(why),
+        }
+    }
+    begin(ui, verb, sent, done, refused);
+    out
+}
+
+fn priority(ui: &Ui, row: &JobRow, by: i64) -> Asked {
+    let old = ui.pending.get(&row.id).and_then(Pending::priority).unwrap_or(row.priority);
+    let new = Priority::clamped(i64::from(old.get()) + by);
+    if new == old {
+        return Err(format!("#{} has priority {old}: it ends there", row.id));
+    }
+    Ok((vec![Change::Priority(new)], vec![Change::Priority(old)]))
+}
+
+/// Moves jobs so that they keep their order among themselves.
+fn moved(
+    ui: &mut Ui,
+    snap: &Snapshot,
+    to: Place,
+    mut jobs: Vec<&JobRow>,
+    refused: Vec<String>,
+) -> Vec<UiCommand> {
+    let mut line = snap.jobs.clone();
+    pending::reorder(ui, &mut line);
+    let at = |row: &&JobRow| line.iter().position(|other| other.id == row.id);
+    jobs.sort_by_key(at);
+    // Whoever is to end up nearest to where they go moves last to the top and first by one place.
+    if matches!(to, Place::Top | Place::Down) {
+        jobs.reverse();
+    }
+    let ids: BTreeSet<JobId> = jobs.iter().map(|row| row.id).collect();
+    let stuck = |ui: &Ui, row: &JobRow| {
+        let mut line = snap.jobs.clone();
+        pending::reorder(ui, &mut line);
+        let Some((places, own)) = pending::group(&line, row.id) else { return true };
+        let marked = |at: &usize| line.get(*at).is_some_and(|other| ids.contains(&other.id));
+        match to {
+            // Everybody in front of it, or behind it, is marked too: they are where they go already.
+            Place::Top | Place::Up => places[..own].iter().all(marked),
+            Place::Bottom | Place::Down => places[own + 1..].iter().all(marked),
+        }
+    };
+    let stays: BTreeSet<JobId> = jobs.iter().filter(|row| stuck(ui, row)).map(|row| row.id).collect();
+    each(ui, "moved", &jobs, refused, |_, row| {
+        if stays.contains(&row.id) {
+            let end = if matches!(to, Place::Top | Place::Up) { "first" } else { "last" };
+            return Err(format!(
+                "#{} is already {end} of {}'s jobs at priority {}",
+                row.id, row.user, row.priority
+            ));
+        }
+        // The scheduler knows where it was.
+        Ok((vec![Change::Move(to)], Vec::new()))
+    })
+}
+
+/// Cancels jobs after the question, those that are still what was asked about.
+pub(in crate::tui) fn cancel(
+    ui: &mut Ui,
+    snap: &Snapshot,
+    jobs: &[(JobId, Generation)],
+    refused: Vec<String>,
+    at_once: bool,
+) -> Vec<UiCommand> {
+    if let ([one], true) = (jobs, refused.is_empty()) {
+        // One that is somebody else's: as any one job.
+        return acts::cancel(ui, snap, *one, at_once);
+    }
+    let (rows, refused) = unchanged(ui, snap, jobs, refused, "cancelled");
+    each(ui, "cancelled", &rows, refused, |_, row| {
+        let kill = row.cancel_at.is_some();
+        let undo = if at_once || kill { Span(0) } else { undo_window(row) };
+        Ok((vec![Change::Cancel { undo, now: kill }], Vec::new()))
+    })
+}
+
+/// Submits jobs again.
+pub(in crate::tui) fn retry(
+    ui: &mut Ui,
+    snap: &Snapshot,
+    jobs: &[(JobId, Generation)],
+    refused: Vec<String>,
+) -> Vec<UiCommand> {
+    let (rows, refused) = unchanged(ui, snap, jobs, refused, "retried");
+    begin(ui, "submitted again", rows.iter().map(|row| row.id).collect(), 0, refused);
+    let command = |row: &&JobRow| UiCommand::Send {
+        job: Some(row.id),
+        command: Command::Retry { job: row.id, generation: row.generation },
+    };
+    rows.iter().map(command).collect()
+}
+
+fn unchanged<'a>(
+    ui: &Ui,
+    snap: &'a Snapshot,
+    jobs: &[(JobId, Generation)],
+    mut refused: Vec<String>,
+    verb: &str,
+) -> (Vec<&'a JobRow>, Vec<String>) {
+    let mut able = Vec::new();
+    for (job, generation) in jobs {
+        match rows::find(snap, *job) {
+            _ if !ui.connected() => refused.push(format!("#{job}: no scheduler")),
+            None => refused.push(format!("#{job} is no longer there")),
+            Some(row) if row.generation != *generation => {
+                refused.push(format!("#{job} changed meanwhile: not {verb}"));
+            }
+            Some(row) => able.push(row),
+        }
+    }
+    (able, refused)
+}
+
+fn next_batch(ui: &mut Ui) -> u64 {
+    ui.batches += 1;
+    ui.batches
+}
+
+fn remember(ui: &mut Ui, job: JobId, changes: Vec<Change>, batch: u64) {
+    ui.undo.push(Undoable { job, changes, batch });
+    // A batch is never cut in two.
+    while ui.undo.len() > UNDO_DEPTH && ui.undo.first().is_some_and(|oldest| oldest.batch != batch) {
+        ui.undo.remove(0);
+    }
+}
+
+/// The newest thing that can be taken back, if it was done to several jobs at once.
+pub(in crate::tui) fn newest(ui: &mut Ui) -> Option<Vec<Undoable>> {
+    let batch = ui.undo.last().map(|last| last.batch).filter(|batch| *batch > 0)?;
+    let from = ui.undo.iter().position(|one| one.batch == batch)?;
+    Some(ui.undo.drain(from..).rev().collect())
+}
+
+/// Takes one action on several jobs back, the whole of it, the last one first.
+pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot, batch: &[Undoable]) -> Vec<UiCommand> {
+    let (mut out, mut refused, mut sent, mut done) = (Vec::new(), Vec::new(), BTreeSet::new(), 0);
+    for one in batch {
+        let job = one.job;
+        match rows::find(snap, job) {
+            Some(row) if row.state != Cursor::Done && one.changes.is_empty() => {
+                out.push(acts::take_back(job));
+                sent.insert(job);
+            }
+            Some(row) if row.state == Cursor::Queued => {
+                let commands = pending::ask(ui, row, &one.changes);
+                if commands.is_empty() {
+                    done += 1;
+                } else {
+                    sent.insert(job);
+                }
+                out.extend(commands);
+            }
+            Some(_) => refused.push(format!("#{job} waits no more")),
+            None => refused.push(format!("#{job} is no longer there")),
+        }
+    }
+    begin(ui, "taken back", sent, done, refused);
+    out
+}
+
+fn begin(ui: &mut Ui, verb: &'static str, waiting: BTreeSet<JobId>, done: usize, refused: Vec<String>) {
+    let until_ms = ui.now.boottime_ms + PATIENCE_MS;
+    ui.tally = Some(Tally { verb, waiting, done, refused, until_ms });
+    finish(ui, false);
+}
+
+/// Takes an answer in; `false` if nobody counts it.
+pub(in crate::tui) fn answered(ui: &mut Ui, asked: WhatAsked, reply: &Reply) -> bool {
+    let (WhatAsked::Command(Some(job)), Some(tally)) = (asked, &mut ui.tally) else { return false };
+    if !tally.waiting.remove(&job) {
+        return false;
+    }
+    let why = match reply {
+        Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
+            Some(message.clone())
+        }
+        Reply::Invalid { diagnostics } => {
+            Some(diagnostics.first().map_or_else(|| "refused".to_owned(), |d| d.message.clone()))
+        }
+        Reply::BeingEdited { by, .. } => Some(format!("#{job} is being edited by {by}")),
+        _ => None,
+    };
+    if let Some(why) = why {
+        tally.refused.push(why);
+        ui.pending.remove(&job);
+    } else {
+        tally.done += 1;
+        pending::answered(ui, job);
+    }
+    finish(ui, false);
+    true
+}
+
+/// Tells how it went once everybody has answered, or at last.
+fn finish(ui: &mut Ui, at_last: bool) {
+    let Some(tally) = ui.tally.take_if(|tally| tally.waiting.is_empty() || at_last) else { return };
+    let mut text = format!("{} {}", tally.done, tally.verb);
+    if !tally.waiting.is_empty() {
+        text = format!("{text}, {} without an answer", tally.waiting.len());
+    }
+    if !tally.refused.is_empty() {
+        text = format!("{text}, {} refused: {}", tally.refused.len(), tally.refused.join("; "));
+    }
+    let level =
+        if tally.refused.is_empty() && tally.waiting.is_empty() { Level::Info } else { Level::Warning };
+    ui.say(level, text, None);
+}
+
+/// Time has passed.
+pub(in crate::tui) fn expire(ui: &mut Ui) {
+    if ui.tally.as_ref().is_some_and(|tally| tally.until_ms <= ui.now.boottime_ms) {
+        finish(ui, true);
+    }
+}
