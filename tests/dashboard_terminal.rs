@@ -229,6 +229,10 @@ fn options() -> Options {
         tz: jiff::tz::TimeZone::UTC,
         me: String::new(),
         keys: Default::default(),
+        low_bandwidth: false,
+        mouse: false,
+        sync: true,
+        notify: overnight::config::Notify::Off,
     }
 }
 

@@ -211,6 +211,9 @@ fn show(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     options.tz = setup.zone.clone();
     options.me.clone_from(&setup.environment.user);
     options.keys.clone_from(&setup.config.keys);
+    let ui = &setup.config.ui;
+    options.low_bandwidth = args.low_bandwidth || ui.low_bandwidth;
+    (options.mouse, options.sync, options.notify) = (ui.mouse, ui.sync, ui.notify);
     match tui::run(options, connector::Scheduler::new(setup.clone())) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => complain(&chain(&error)),

@@ -85,6 +85,9 @@ pub struct DashboardArgs {
     /// A theme's name, or a path.
     #[arg(long, value_name = "THEME")]
     pub theme: Option<String>,
+    /// For slow links: 16 colours, timers in minutes, GPU figures every five seconds, logs once a second.
+    #[arg(long)]
+    pub low_bandwidth: bool,
 }
 
 /// Everything that can be asked for.

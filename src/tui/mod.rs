@@ -66,6 +66,8 @@ struct View<'a> {
     snap: &'a Snapshot,
     /// The moment that is shown: the present one, or the one at which the display was frozen.
     now: Now,
+    /// The same to the millisecond, for countdowns: under low bandwidth `now` goes in minutes.
+    exact: Now,
 }
 
 impl View<'_> {
@@ -78,8 +80,19 @@ impl View<'_> {
 }
 
 fn view<'a>(ui: &'a Ui, snap: &'a Snapshot) -> View<'a> {
-    let now = ui.frozen.as_ref().map_or(ui.now, |(since, _)| *since);
-    View { ui, snap: ui.shown(snap), now }
+    let exact = ui.frozen.as_ref().map_or(ui.now, |(since, _)| *since);
+    // Timers that go in minutes are timers of the last whole minute: no panel has to know.
+    let now = if ui.thrift { whole_minute(exact) } else { exact };
+    View { ui, snap: ui.shown(snap), now, exact }
+}
+
+const fn whole_minute(now: Now) -> Now {
+    let over = now.wall_ms.rem_euclid(60_000);
+    Now {
+        wall_ms: now.wall_ms - over,
+        boottime_ms: now.boottime_ms.saturating_sub(over.unsigned_abs()),
+        ..now
+    }
 }
 
 /// Draws the dashboard. A function of its arguments; right at any size.

@@ -199,6 +199,10 @@ pub struct Ui {
     pub log_behind: Option<Box<LogWindow>>,
     /// The theme's name.
     pub theme: String,
+    /// Few bytes: no sparklines, timers in minutes, GPU figures every five seconds. Panels read it.
+    pub thrift: bool,
+    /// The mouse selects and scrolls.
+    pub mouse: bool,
 }
 
 impl Ui {
@@ -236,6 +240,8 @@ impl Ui {
             frozen: None,
             log_behind: None,
             theme: "auto".to_owned(),
+            thrift: false,
+            mouse: false,
         }
     }
 

@@ -61,6 +61,8 @@ pub enum Action {
     Refresh,
     Repaint,
     Suspend,
+    /// Few bytes, or all of them.
+    Thrift,
     /// The first key of two.
     Prefix(char),
     /// In a dialog: yes.

@@ -112,6 +112,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Wrap => (ui.log.wrap, ui.log.sideways) = (!ui.log.wrap, 0),
         Action::Freeze => freeze(ui, snap),
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
+        Action::Thrift => thrift(ui),
         Action::Prefix(c) => ui.prefix = Some(c),
         Action::Clear => gpus::ask(ui, snap),
         Action::Unknown(key) => {
@@ -172,6 +173,16 @@ fn escape(ui: &mut Ui) {
     if ui.message.take().is_none() && ui.opened.take().is_none() {
         ui.filter.clear();
     }
+}
+
+fn thrift(ui: &mut Ui) {
+    ui.thrift = !ui.thrift;
+    let text = if ui.thrift {
+        "low bandwidth: 16 colours, timers in minutes, GPU figures every 5 s, logs once a second"
+    } else {
+        "low bandwidth is off"
+    };
+    ui.say(Level::Info, text, None);
 }
 
 /// The display stops, or goes on with everything that came meanwhile.
