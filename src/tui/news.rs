@@ -8,7 +8,7 @@ use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::pending;
+use crate::tui::update::{finding, pending};
 
 /// Takes in what arrived. Keys and hang-ups are the shell's and are not for here.
 pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> Vec<UiCommand> {
@@ -39,6 +39,7 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             ui.log_behind = Some(window);
         }
         FeedEvent::Log(window) => ui.log.window = *window,
+        FeedEvent::Found(id, found) => finding::found(ui, id, found),
         FeedEvent::Input(_) | FeedEvent::Hangup => {}
     }
     out
@@ -159,7 +160,10 @@ pub(in crate::tui) fn wants(
         && ui.log.path != row.log
     {
         let wrap = ui.log.wrap;
-        ui.log = crate::tui::LogView { path: row.log.clone(), wrap, ..crate::tui::LogView::default() };
+        // What is searched for is searched in the next log too; searches go on being counted.
+        let (search, finds) = (ui.log.search.take(), ui.log.finds);
+        let path = row.log.clone();
+        ui.log = crate::tui::LogView { path, wrap, search, finds, ..crate::tui::LogView::default() };
     }
     let want = log::wanted(ui, snap, before);
     let detail = ui.opened.as_ref().and_then(|opened| {

@@ -9,7 +9,9 @@ use crate::tui::keys::Keymap;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::overlay::Overlay;
+use crate::tui::panels::logmatch::Pattern;
 use crate::tui::shell::logfeed::LogWindow;
+use crate::tui::shell::logscan::LogFind;
 use crate::tui::update::pending::{Pending, Undoable};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -132,6 +134,18 @@ pub struct LogView {
     pub wrap: bool,
     /// Columns scrolled to the right.
     pub sideways: usize,
+    /// What is searched for: shown wherever it is.
+    pub search: Option<Pattern>,
+    /// Only lines that match this are shown.
+    pub only: Option<Pattern>,
+    /// The search under way, and how far it is in percent.
+    pub find: Option<LogFind>,
+    /// Percent of the log that is searched.
+    pub searched: u8,
+    /// The line that the search is at.
+    pub found: Option<u64>,
+    /// Searches so far: each has a number.
+    pub finds: u64,
 }
 
 /// Everything the person has done, and the little that the screen knows of the world besides the snapshot.

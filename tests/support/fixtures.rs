@@ -359,6 +359,14 @@ pub(crate) fn log() -> overnight::tui::LogView {
         lines.push(LogLine { at, text });
         at += len;
     }
-    let window = LogWindow { path: path.clone(), lines, begin: 0, end: at, size: at, state: LogState::There };
+    let window = LogWindow {
+        path: path.clone(),
+        lines,
+        begin: 0,
+        end: at,
+        size: at,
+        state: LogState::There,
+        ..LogWindow::default()
+    };
     overnight::tui::LogView { path, window, ..overnight::tui::LogView::default() }
 }

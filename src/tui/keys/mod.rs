@@ -57,6 +57,12 @@ pub enum Action {
     Follow,
     Hold,
     Wrap,
+    /// Search in the log.
+    Search,
+    /// Only lines of the log that match.
+    Only,
+    NextMatch,
+    PreviousMatch,
     Freeze,
     Refresh,
     Repaint,

@@ -195,6 +195,10 @@ pub static TABLE: &[Binding] = &[
     row("follow", A::Follow, "f", LOG, "follow the end, or stop", "follow"),
     row("hold", A::Hold, "Space", LOG, "stop here, or go on", "hold"),
     row("wrap", A::Wrap, "w", LOG, "wrap long lines", "wrap"),
+    row("search", A::Search, "/ F3", LOG, "search: text, or re:EXPRESSION", "search"),
+    row("next-match", A::NextMatch, "n", LOG, "next match", ""),
+    row("previous-match", A::PreviousMatch, "N", LOG, "match before", ""),
+    row("only", A::Only, "&", LOG, "only lines with a text", "only"),
     row("left", A::Left, "< Left", LOG, "scroll to the left", ""),
     row("right", A::Right, "> Right", LOG, "scroll to the right", ""),
     // A job.

@@ -5,6 +5,7 @@
 
 pub(in crate::tui) mod choose;
 pub(in crate::tui) mod confirm;
+pub(in crate::tui) mod find;
 pub(in crate::tui) mod help;
 pub(in crate::tui) mod palette;
 
@@ -17,6 +18,7 @@ use ratatui::layout::Rect;
 
 pub use choose::Chooser;
 pub use confirm::{Button, Clear, Confirm};
+pub use find::{Find, Sought};
 
 /// What lies over the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum Overlay {
     Confirm(Confirm),
     /// The question before a quarantine is lifted.
     Clear(Clear),
+    /// A search in the log, or a filter of it, is typed.
+    Find(Find),
 }
 
 impl Overlay {
@@ -37,6 +41,7 @@ impl Overlay {
         match self {
             Self::Help(_) | Self::Palette(_) => Mode::Choose,
             Self::Confirm(_) | Self::Clear(_) => Mode::Dialog,
+            Self::Find(_) => Mode::Input,
         }
     }
 }
@@ -48,6 +53,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Palette(chooser) => palette::paint(c, v, area, chooser),
         Overlay::Confirm(confirm) => confirm::paint(c, v, area, confirm),
         Overlay::Clear(clear) => confirm::paint_clear(c, v, area, clear),
+        Overlay::Find(find) => find::paint(c, v, area, find),
     }
 }
 
@@ -63,6 +69,7 @@ pub(in crate::tui) fn update(
         Overlay::Palette(chooser) => palette::update(ui, snap, chooser, action),
         Overlay::Confirm(confirm) => confirm::update(ui, snap, confirm, action),
         Overlay::Clear(clear) => confirm::update_clear(ui, snap, clear, action),
+        Overlay::Find(find) => find::update(ui, snap, find, action),
     }
 }
 

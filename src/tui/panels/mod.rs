@@ -8,6 +8,7 @@ pub(in crate::tui) mod history;
 pub(in crate::tui) mod inbox;
 pub(in crate::tui) mod life;
 pub(in crate::tui) mod log;
+pub(in crate::tui) mod logmatch;
 pub(in crate::tui) mod logtext;
 pub(in crate::tui) mod meter;
 pub(in crate::tui) mod queue;

@@ -8,6 +8,7 @@ use crate::protocol::{
     Command, Connection, JobDetail, Query, Reply, Request, ServerMessage, Snapshot, Update,
 };
 use crate::tui::shell::logfeed::LogWindow;
+use crate::tui::shell::logscan::LogFound;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,6 +58,8 @@ pub enum FeedEvent {
     Connection(Connection),
     /// Lines of the log on the screen.
     Log(Box<LogWindow>),
+    /// How a search in a log stands, by its number.
+    Found(u64, LogFound),
     /// A key, a paste, a new size.
     Input(crossterm::event::Event),
     /// The terminal is gone.

@@ -2,6 +2,7 @@
 
 pub(in crate::tui) mod feed;
 pub(in crate::tui) mod logfeed;
+pub(in crate::tui) mod logscan;
 pub(in crate::tui) mod options;
 pub(in crate::tui) mod screen;
 mod terminal;
@@ -134,6 +135,8 @@ struct Shell {
     /// 1 if the terminal is at the other end of a network.
     remote: usize,
     want: Option<LogWant>,
+    /// The number of the search that the reader knows of.
+    finding: Option<u64>,
     /// The opened job and the revision of its row when it was last asked for.
     detail_asked: Option<(JobId, Option<Revision>)>,
     dirty: bool,
@@ -180,6 +183,7 @@ impl Shell {
             wants,
             remote: usize::from(options.remote),
             want: None,
+            finding: None,
             detail_asked: None,
             dirty: true,
             pressed: true,
@@ -273,7 +277,7 @@ impl Shell {
             FeedEvent::Hangup => return Ok(Next::End(Exit::Hangup)),
             FeedEvent::Input(event) => self.input(event, now),
             event => {
-                if !matches!(event, FeedEvent::Log(_)) {
+                if !matches!(event, FeedEvent::Log(_) | FeedEvent::Found(..)) {
                     self.heard_ms = now.boottime_ms;
                     self.waiting_ms = None;
                 }
@@ -377,6 +381,11 @@ impl Shell {
             self.want.clone_from(&want);
             // The thread is gone only if the dashboard ends.
             let _ended = self.wants.send(LogMessage::Want(want));
+        }
+        let finding = self.ui.log.find.as_ref().map(|find| find.id);
+        if finding != self.finding {
+            self.finding = finding;
+            let _ended = self.wants.send(LogMessage::Find(self.ui.log.find.clone()));
         }
         if let Some(command @ UiCommand::Detail(job)) = detail {
             let revision = crate::tui::rows::find(&self.snap, job).map(|row| row.revision);

@@ -1,6 +1,7 @@
 //! Actions change the [`Ui`]. Pure: what is to be said to the scheduler or the shell is returned.
 
 pub(in crate::tui) mod acts;
+pub(in crate::tui) mod finding;
 pub(in crate::tui) mod pending;
 
 use crate::model::Now;
@@ -8,7 +9,7 @@ use crate::protocol::{Command, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
-use crate::tui::overlay::{self, Chooser, Overlay};
+use crate::tui::overlay::{self, Chooser, Overlay, Sought};
 use crate::tui::panels::detail;
 use crate::tui::panels::gpus;
 use crate::tui::panels::log;
@@ -110,6 +111,10 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
         Action::Hold => hold(ui, snap),
         Action::Wrap => (ui.log.wrap, ui.log.sideways) = (!ui.log.wrap, 0),
+        Action::Search => finding::ask(ui, Sought::Next),
+        Action::Only => finding::ask(ui, Sought::Only),
+        Action::NextMatch => finding::next(ui, snap, true),
+        Action::PreviousMatch => finding::next(ui, snap, false),
         Action::Freeze => freeze(ui, snap),
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
         Action::Thrift => thrift(ui),
@@ -170,7 +175,10 @@ fn escape(ui: &mut Ui) {
         ui.filter.clear();
         return;
     }
-    if ui.message.take().is_none() && ui.opened.take().is_none() {
+    if ui.message.take().is_some() || mode_below(ui) == Mode::Log && finding::give_up(ui) {
+        return;
+    }
+    if ui.opened.take().is_none() {
         ui.filter.clear();
     }
 }
@@ -277,7 +285,7 @@ fn open_log(ui: &mut Ui, snap: &Snapshot) {
     }
 }
 
-fn log_size(ui: &Ui, snap: &Snapshot) -> (usize, usize) {
+pub(in crate::tui) fn log_size(ui: &Ui, snap: &Snapshot) -> (usize, usize) {
     plan(ui, snap).inner(Pane::Log).map_or((80, 20), |area| (area.width.into(), area.height.into()))
 }
 
@@ -349,6 +357,7 @@ fn step(at: usize, count: usize, height: usize, action: &Action) -> usize {
 fn travel_log(ui: &mut Ui, snap: &Snapshot, action: &Action) {
     let (columns, height) = log_size(ui, snap);
     let page = isize::try_from(height.max(1)).unwrap_or(1);
+    ui.log.found = None;
     match action {
         Action::First => log::stop_at(&mut ui.log, 0),
         Action::Last => ui.log.stopped_at = None,
