@@ -61,7 +61,7 @@ fn in_lines(setup: &Setup) -> ExitCode {
 
 fn on_screen(setup: &Setup) -> ExitCode {
     let dropper = Dropper::start(setup.paths.inbox());
-    let code = show(setup, &DashboardArgs::default());
+    let code = show(setup, &DashboardArgs::default(), false);
     drop(dropper);
     code
 }

@@ -133,7 +133,7 @@ pub fn paint(buf: &mut Buffer, ui: &Ui, snap: &Snapshot, theme: &Theme) -> Optio
         life::bottom(c, layout.life, v);
     }
     statusline::paint(c, v, &layout);
-    if matches!(ui.connection, crate::protocol::Connection::Stale { .. }) && ui.frozen.is_none() {
+    if ui.known && !ui.connected() && ui.frozen.is_none() {
         let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         c.over(body, R::Stale);
     }

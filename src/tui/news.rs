@@ -1,7 +1,7 @@
 //! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
 
 use crate::model::{JobId, Now, Span};
-use crate::protocol::{Connection, Reply, Snapshot};
+use crate::protocol::{Connection, GpuRow, Reply, Snapshot, Update};
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
 use crate::tui::panels::log;
@@ -17,7 +17,9 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
     match event {
         FeedEvent::Update(update) => {
             let open = open_jobs(snap);
-            if fold(snap, *update).is_err() {
+            let mut update = *update;
+            hold_back(ui, snap, &mut update);
+            if fold(snap, update).is_err() {
                 out.push(UiCommand::Refresh);
             }
             changed(ui, snap, &open, &mut out);
@@ -40,13 +42,54 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
         }
         FeedEvent::Log(window) => ui.log.window = *window,
         FeedEvent::Found(id, found) => finding::found(ui, id, found),
-        FeedEvent::Input(_) | FeedEvent::Hangup => {}
+        FeedEvent::Written { .. } | FeedEvent::Input(_) | FeedEvent::Hangup => {}
     }
     out
 }
 
+/// In order, so that one can be looked up.
 fn open_jobs(snap: &Snapshot) -> Vec<JobId> {
-    snap.jobs.iter().map(|row| row.id).collect()
+    let mut open: Vec<JobId> = snap.jobs.iter().map(|row| row.id).collect();
+    open.sort_unstable();
+    open
+}
+
+/// Under low bandwidth figures of devices are shown this often.
+pub(in crate::tui) const FIGURES_MS: u64 = 5_000;
+
+/// Under low bandwidth: devices of which only figures have changed wait for the next time that figures are shown.
+fn hold_back(ui: &mut Ui, snap: &Snapshot, update: &mut Update) {
+    let now = ui.now.boottime_ms;
+    let (since, behind) = &mut ui.gpus_behind;
+    let is_whole = update.since.is_none() || update.gpu_order.is_some();
+    behind.retain(|old| !update.gpus.iter().any(|new| new.uuid == old.uuid));
+    if !ui.thrift || is_whole || now >= *since + FIGURES_MS {
+        *since = if update.gpus.is_empty() && behind.is_empty() { *since } else { now };
+        update.gpus.append(behind);
+        return;
+    }
+    let changes = |new: &GpuRow| {
+        let old = snap.gpus.iter().find(|old| old.uuid == new.uuid);
+        old.is_none_or(|old| old.state != new.state || old.jobs != new.jobs || old.detail != new.detail)
+    };
+    let (shown, figures) = std::mem::take(&mut update.gpus).into_iter().partition(changes);
+    update.gpus = shown;
+    let figures: Vec<GpuRow> = figures;
+    behind.extend(figures);
+}
+
+/// Shows the figures that waited, when it is time.
+pub(in crate::tui) fn catch_up(ui: &mut Ui, snap: &mut Snapshot, now: Now) {
+    let (since, behind) = &mut ui.gpus_behind;
+    if behind.is_empty() || ui.thrift && now.boottime_ms < *since + FIGURES_MS {
+        return;
+    }
+    *since = now.boottime_ms;
+    for new in behind.drain(..) {
+        if let Some(old) = snap.gpus.iter_mut().find(|old| old.uuid == new.uuid) {
+            *old = new;
+        }
+    }
 }
 
 fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCommand>) {
@@ -56,6 +99,7 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
         let text = format!("#{} {}: {outcome}", row.id, row.name);
         let level = if outcome.is_success() { Level::Info } else { Level::Error };
         // An error that nobody has read is not replaced by good news.
+        out.push(UiCommand::Notify(format!("overnight: {text}")));
         if level == Level::Error || ui.message.as_ref().is_none_or(|message| message.level < Level::Error) {
             ui.say(level, text, Some(row.id));
         }

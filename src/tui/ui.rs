@@ -3,7 +3,7 @@
 //! Everything that is shown but not in the snapshot is here; `update` is the only writer.
 
 use crate::model::{JobId, Now, Span, Uuid};
-use crate::protocol::{Connection, JobDetail, Snapshot};
+use crate::protocol::{Connection, GpuRow, JobDetail, Snapshot};
 use crate::tui::filter::Filter;
 use crate::tui::keys::Keymap;
 use crate::tui::layout::Pane;
@@ -213,6 +213,10 @@ pub struct Ui {
     pub log_behind: Option<Box<LogWindow>>,
     /// The theme's name.
     pub theme: String,
+    /// Devices whose new figures wait, and since when those on the screen are there, on the boot clock.
+    pub gpus_behind: (u64, Vec<GpuRow>),
+    /// The scheduler can be started from here.
+    pub can_start: bool,
     /// Few bytes: no sparklines, timers in minutes, GPU figures every five seconds. Panels read it.
     pub thrift: bool,
     /// The mouse selects and scrolls.
@@ -254,6 +258,8 @@ impl Ui {
             frozen: None,
             log_behind: None,
             theme: "auto".to_owned(),
+            gpus_behind: (0, Vec::new()),
+            can_start: false,
             thrift: false,
             mouse: false,
         }

@@ -67,6 +67,8 @@ pub enum Action {
     Refresh,
     Repaint,
     Suspend,
+    /// The scheduler.
+    Start,
     /// Few bytes, or all of them.
     Thrift,
     /// The first key of two.

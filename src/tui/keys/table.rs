@@ -225,6 +225,7 @@ pub static TABLE: &[Binding] = &[
     row("freeze", A::Freeze, "p Z", BASE, "freeze the display, and let it go on", ""),
     row("refresh", A::Refresh, "R", BASE, "look at the inbox again", ""),
     row("palette", A::Palette, ":", BASE, "find an action by its name", ""),
+    row("start-scheduler", A::Start, "S", BASE, "start the scheduler, if none runs", ""),
     row("low-bandwidth", A::Thrift, "B", BASE, "low bandwidth: fewer bytes, for slow links", ""),
     row("help", A::Help, "? h F1", BASE, "keys of this screen", "help"),
     row("back", A::Back, "q F10", BASE, "back; quit at the root. Jobs go on", "quit"),

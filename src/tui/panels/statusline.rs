@@ -46,7 +46,10 @@ fn told(Message { level, text, armed, .. }: &Message) -> (String, Role, &'static
 
 fn lost(v: &View<'_>) -> Option<(String, Role, &'static str)> {
     match &v.ui.connection {
-        Connection::Lost { why, .. } if v.ui.known => Some((format!("! {why}"), Role::ToastError, "")),
+        Connection::Lost { why, .. } if v.ui.known => {
+            let tail = if v.ui.can_start { "S: start it" } else { "" };
+            Some((format!("! {why}"), Role::ToastError, tail))
+        }
         Connection::Lost { .. } | Connection::Live | Connection::Stale { .. } => None,
     }
 }

@@ -4,28 +4,35 @@ pub(in crate::tui) mod feed;
 pub(in crate::tui) mod logfeed;
 pub(in crate::tui) mod logscan;
 pub(in crate::tui) mod options;
+mod pace;
 pub(in crate::tui) mod screen;
 mod terminal;
+mod writer;
 
 use crate::clock;
+use crate::config::Notify;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
-use crate::tui::keys::{Action, Keymap};
+use crate::tui::keys::{Action, Keymap, Mode};
+use crate::tui::look::colour::Depth;
 use crate::tui::look::theme::{self, Theme};
 use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
 use crate::tui::shell::options::Options;
+use crate::tui::shell::pace::Pace;
 use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
-use terminal::{Guard, Tty};
+use terminal::Guard;
 use thiserror::Error;
+use writer::Writer;
 
 /// How the dashboard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,14 +69,12 @@ pub enum TuiError {
     Failed,
 }
 
-/// A frame is drawn no sooner after the last one, unless a key was pressed.
-const FRAME_MS: [u64; 2] = [100, 250];
-/// Running times move this often.
-const TICK_MS: [u64; 2] = [1_000, 2_000];
 /// Silence while jobs run is asked about after this.
 const QUIET_MS: u64 = 5_000;
 /// Without an answer the picture is old after this.
 const PATIENCE_MS: u64 = 3_000;
+/// With a frame that cannot be drawn nothing has to be looked at sooner, unless something arrives.
+const STUCK_MS: u64 = 1_000;
 /// Events taken in before a frame is drawn.
 const BATCH: usize = 1_000;
 
@@ -78,7 +83,12 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
     let (events, arrives) = channel();
     let (commands, asked) = channel();
     let (wants, wanted) = channel();
-    let remote = usize::from(options.remote);
+    let pace = Pace {
+        remote: usize::from(options.remote),
+        thrift: options.low_bandwidth,
+        focus: None,
+        pressed_ms: clock::now().boottime_ms,
+    };
     terminal::restore_on_panic(&events);
     let guard = Guard::take().map_err(|source| TuiError::Terminal { doing: "taken", source })?;
     terminal::start(&events).map_err(|source| TuiError::Thread { doing: "watches the terminal", source })?;
@@ -86,16 +96,20 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
         wants: wanted,
         wake: wants.clone(),
         events: events.clone(),
-        pause: Duration::from_millis(FRAME_MS[remote].max(250) * (1 + remote as u64)),
+        pause: Duration::from_millis(pace.log_ms()),
     };
     std::thread::Builder::new()
         .name("log".into())
         .spawn(|| reader.run())
         .map_err(|source| TuiError::Thread { doing: "reads logs", source })?;
-    Link { connector: Box::new(connector), events, commands: asked, every: Span(FRAME_MS[remote]) }
+    let writer =
+        Writer::start(&events).map_err(|source| TuiError::Thread { doing: "writes frames", source })?;
+    let can_start = connector.can_start();
+    Link { connector: Box::new(connector), events, commands: asked, every: Span(pace.frame_ms()) }
         .start()
         .map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
-    let mut shell = Shell::new(options, commands, wants);
+    let mut shell = Shell::new(options, (commands, wants), writer, pace);
+    shell.ui.can_start = can_start;
     let ended = shell.run(&arrives);
     drop(guard);
     ended
@@ -125,15 +139,24 @@ fn unalted(mut key: KeyEvent) -> [Option<KeyEvent>; 2] {
     [Some(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), Some(key)]
 }
 
+/// Under low bandwidth 16 are enough.
+fn few_colours(depth: Depth, thrift: bool) -> Depth {
+    if thrift { depth.min(Depth::C16) } else { depth }
+}
+
 struct Shell {
     ui: Ui,
     snap: Snapshot,
     theme: Theme,
-    screen: Screenful<Tty>,
+    screen: Screenful<Writer>,
     commands: Sender<UiCommand>,
     wants: Sender<LogMessage>,
-    /// 1 if the terminal is at the other end of a network.
-    remote: usize,
+    pace: Pace,
+    /// Themes of one's own, and how many colours the terminal has.
+    colours: (Option<PathBuf>, Depth),
+    notify: Notify,
+    /// Low bandwidth has been offered.
+    is_offered: bool,
     want: Option<LogWant>,
     /// The number of the search that the reader knows of.
     finding: Option<u64>,
@@ -155,7 +178,12 @@ enum Next {
 }
 
 impl Shell {
-    fn new(options: Options, commands: Sender<UiCommand>, wants: Sender<LogMessage>) -> Self {
+    fn new(
+        options: Options,
+        (commands, wants): (Sender<UiCommand>, Sender<LogMessage>),
+        writer: Writer,
+        pace: Pace,
+    ) -> Self {
         let now = clock::now();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
         ui.me = options.me;
@@ -165,23 +193,28 @@ impl Shell {
             ui.say(Level::Error, fault.clone(), None);
         }
         ui.size = terminal::size();
-        let theme = theme::load(&options.theme, options.theme_dir.as_deref(), options.depth);
+        (ui.thrift, ui.mouse) = (options.low_bandwidth, options.mouse);
+        let depth = few_colours(options.depth, ui.thrift);
+        let theme = theme::load(&options.theme, options.theme_dir.as_deref(), depth);
         let theme = theme.unwrap_or_else(|error| {
             ui.say(Level::Error, error.to_string(), None);
-            Theme::auto(options.depth)
+            Theme::auto(depth)
         });
         if let Some(warning) = theme.warnings.first() {
             ui.say(Level::Warning, warning.clone(), None);
         }
         ui.theme.clone_from(&theme.name);
         Self {
-            screen: Screenful::new(Tty, ui.size),
+            screen: Screenful::new(writer, ui.size).marked(options.sync),
             ui,
             snap: nothing(),
             theme,
             commands,
             wants,
-            remote: usize::from(options.remote),
+            pace,
+            colours: (options.theme_dir, options.depth),
+            notify: options.notify,
+            is_offered: false,
             want: None,
             finding: None,
             detail_asked: None,
@@ -201,11 +234,14 @@ impl Shell {
                 Some(ms) => arrives.recv_timeout(Duration::from_millis(ms)),
             };
             let now = clock::now();
+            // An event that only tells of the terminal changes nothing on it.
+            let mut is_news = event.is_err();
             match event {
                 Ok(event) => {
                     let mut next = Some(event);
                     let mut taken = 0;
                     while let Some(event) = next {
+                        is_news |= !matches!(event, FeedEvent::Written { .. });
                         if let Next::End(exit) = self.take(event, now)? {
                             return Ok(exit);
                         }
@@ -216,12 +252,14 @@ impl Shell {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(TuiError::Failed),
             }
+            news::catch_up(&mut self.ui, &mut self.snap, now);
             let settled = news::tick(&mut self.ui, &self.snap, now);
-            self.dirty = true;
+            self.dirty |= is_news;
             if let Next::End(exit) = self.obey(settled)? {
                 return Ok(exit);
             }
             self.listen(now);
+            self.follow_thrift();
             self.ask();
         }
     }
@@ -232,8 +270,8 @@ impl Shell {
             return Err(TuiError::Failed);
         }
         let now_ms = clock::monotonic().0;
-        let due = self.pressed || now_ms >= self.drawn_ms + FRAME_MS[self.remote];
-        if !self.dirty || !due {
+        let due = self.pressed || now_ms >= self.drawn_ms + self.pace.frame_ms();
+        if !self.dirty || !due || !writer::has_room() {
             return Ok(());
         }
         let drawn = self.screen.draw(&self.ui, &self.snap, &self.theme);
@@ -250,9 +288,11 @@ impl Shell {
         let now = clock::now();
         if self.dirty {
             let since = clock::monotonic().0.saturating_sub(self.drawn_ms);
-            return Some(FRAME_MS[self.remote].saturating_sub(since));
+            let left = self.pace.frame_ms().saturating_sub(since);
+            // Without room the writer tells when there is some.
+            return Some(if left == 0 || self.pressed { STUCK_MS } else { left });
         }
-        let visible = next_deadline(&self.ui, &self.snap, &now, TICK_MS[self.remote]);
+        let visible = next_deadline(&self.ui, &self.snap, &now, self.pace.tick_ms());
         let asks = match (self.waiting_ms, self.runs()) {
             (Some(since), _) if !self.stale() => Some(since + PATIENCE_MS),
             (None, true) => Some(self.heard_ms + QUIET_MS),
@@ -275,6 +315,13 @@ impl Shell {
         let out = match event {
             FeedEvent::Hangup if !terminal::taken() => return Err(TuiError::Failed),
             FeedEvent::Hangup => return Ok(Next::End(Exit::Hangup)),
+            FeedEvent::Written { failed: Some(source), .. } => {
+                return Err(TuiError::Terminal { doing: "written to", source });
+            }
+            FeedEvent::Written { took_ms, failed: None } => {
+                self.offer(took_ms);
+                Vec::new()
+            }
             FeedEvent::Input(event) => self.input(event, now),
             event => {
                 if !matches!(event, FeedEvent::Log(_) | FeedEvent::Found(..)) {
@@ -317,7 +364,12 @@ impl Shell {
                 return actions.flat_map(|key| self.key(key, now)).collect();
             }
             Event::Paste(text) => Some(Action::Paste(text)),
-            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+            Event::FocusGained | Event::FocusLost => {
+                self.pace.focus = Some(event == Event::FocusGained);
+                self.pressed |= event == Event::FocusGained;
+                return Vec::new();
+            }
+            Event::Mouse(_) => None,
         };
         action.map_or_else(Vec::new, |action| self.act(action, now))
     }
@@ -329,6 +381,8 @@ impl Shell {
 
     fn act(&mut self, action: Action, now: Now) -> Vec<UiCommand> {
         self.pressed = true;
+        self.pace.pressed_ms = now.boottime_ms;
+        self.pace.focus = self.pace.focus.and(Some(true));
         update::update(&mut self.ui, action, &self.snap, now)
     }
 
@@ -338,15 +392,18 @@ impl Shell {
             match command {
                 UiCommand::Quit => return Ok(Next::End(Exit::Quit)),
                 UiCommand::Repaint => self.screen.repaint(),
+                UiCommand::Notify(text) => self.notify(&text)?,
                 UiCommand::Suspend => {
                     terminal::suspend()
                         .map_err(|source| TuiError::Terminal { doing: "taken back", source })?;
                     self.ui.size = terminal::size();
                     self.screen.resize(self.ui.size);
+                    crate::tui::settle(&mut self.ui, &self.snap);
                 }
                 command @ (UiCommand::Send { .. }
                 | UiCommand::Detail(_)
                 | UiCommand::Refresh
+                | UiCommand::Start
                 | UiCommand::Ping) => {
                     let now_ms = self.ui.now.boottime_ms;
                     self.waiting_ms.get_or_insert(now_ms);
@@ -355,6 +412,48 @@ impl Shell {
             }
         }
         Ok(Next::Go)
+    }
+
+    /// Low bandwidth was switched on or off: colours and pace follow.
+    fn follow_thrift(&mut self) {
+        if self.ui.thrift == self.pace.thrift {
+            return;
+        }
+        self.pace.thrift = self.ui.thrift;
+        let (themes, depth) = &self.colours;
+        let depth = few_colours(*depth, self.ui.thrift);
+        // What cannot be read now was read before, at another depth: it stays.
+        if let Ok(theme) = theme::load(&self.ui.theme, themes.as_deref(), depth) {
+            self.theme = theme;
+        }
+        // The thread is gone only if the dashboard ends.
+        let _ended = self.wants.send(LogMessage::Pace(Duration::from_millis(self.pace.log_ms())));
+    }
+
+    /// A terminal that is slow: once, low bandwidth is offered.
+    fn offer(&mut self, took_ms: u64) {
+        if took_ms < writer::SLOW_MS || self.is_offered || self.ui.thrift {
+            return;
+        }
+        self.is_offered = true;
+        let key = self.ui.keys.key(Mode::Queue, &Action::Thrift);
+        let text = format!("the terminal took {took_ms} ms for a frame: {key} sends fewer bytes");
+        self.ui.say(Level::Warning, text, None);
+        self.dirty = true;
+    }
+
+    /// Tells somebody who does not look, if that is wanted.
+    fn notify(&mut self, text: &str) -> Result<(), TuiError> {
+        let text = crate::model::clean_line(text);
+        let bytes = match self.notify {
+            Notify::Bell => "\x07".to_owned(),
+            Notify::Osc9 => format!("\x1b]9;{text}\x07"),
+            Notify::Off => return Ok(()),
+        };
+        if !self.pace.is_unseen(self.ui.now.boottime_ms) {
+            return Ok(());
+        }
+        self.screen.say(&bytes).map_err(|source| TuiError::Terminal { doing: "written to", source })
     }
 
     /// Notices that the scheduler has gone quiet.

@@ -49,6 +49,8 @@ pub struct Screenful<W> {
     cursor: Option<(u16, u16, bool)>,
     /// Nothing is known of what is on the terminal.
     blank: bool,
+    /// Frames are marked for the terminal to show at once.
+    is_marked: bool,
 }
 
 impl<W: Write> Screenful<W> {
@@ -61,7 +63,20 @@ impl<W: Write> Screenful<W> {
             next: Buffer::empty(area),
             cursor: None,
             blank: true,
+            is_marked: true,
         }
+    }
+
+    /// Whether frames are marked for the terminal to show at once: some gateways print the marks.
+    pub fn marked(mut self, is_marked: bool) -> Self {
+        self.is_marked = is_marked;
+        self
+    }
+
+    /// Sends something that is no picture.
+    pub fn say(&mut self, text: &str) -> io::Result<()> {
+        self.output.push(text);
+        self.output.send()
     }
 
     /// A new size: everything is drawn again.
@@ -90,13 +105,17 @@ impl<W: Write> Screenful<W> {
         if changes.is_empty() && !self.blank && cursor == self.cursor {
             return Ok(false);
         }
-        self.output.frame.extend_from_slice(SYNC_BEGIN);
+        if self.is_marked {
+            self.output.frame.extend_from_slice(SYNC_BEGIN);
+        }
         if self.blank {
             self.output.push("\x1b[0m\x1b[2J");
         }
         encode(&mut self.output, &changes);
         place(&mut self.output, cursor, self.cursor, self.blank);
-        self.output.frame.extend_from_slice(SYNC_END);
+        if self.is_marked {
+            self.output.frame.extend_from_slice(SYNC_END);
+        }
         let sent = self.output.send();
         std::mem::swap(&mut self.shown, &mut self.next);
         self.cursor = cursor;

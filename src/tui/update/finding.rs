@@ -1,6 +1,7 @@
 //! Searching in the log that is shown. Pure: the walk itself is the reader's, who is told by [`LogFind`].
 
 use crate::protocol::Snapshot;
+use crate::tui::field::Field;
 use crate::tui::overlay::{Find, Overlay, Sought};
 use crate::tui::panels::log;
 use crate::tui::panels::logmatch::Pattern;
@@ -8,20 +9,18 @@ use crate::tui::shell::logscan::{LogFind, LogFound};
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::log_size;
 
-/// Asks for a text; what was typed last is there to be changed.
+/// Asks for a text.
 pub(super) fn ask(ui: &mut Ui, what: Sought) {
-    let before = if what == Sought::Next { &ui.log.search } else { &ui.log.only };
-    let field = before.as_ref().map(|pattern| pattern.text().into()).unwrap_or_default();
-    ui.overlay = Some(Overlay::Find(Find { what, field }));
+    ui.overlay = Some(Overlay::Find(Find { what, field: Field::default() }));
 }
 
-/// Begins a search: from the line at the top on, or from the end back while the end is followed. Nothing ends it.
+/// Begins a search: from the line at the top on, or from the end back while the end is followed. Nothing typed goes on
+/// with the search before.
 pub(in crate::tui) fn search(ui: &mut Ui, snap: &Snapshot, pattern: Option<Pattern>) {
-    ui.log.search = pattern;
+    let Some(pattern) = pattern else { return next(ui, snap, true) };
+    ui.log.search = Some(pattern);
     ui.log.found = None;
-    if ui.log.search.is_none() {
-        ui.log.find = None;
-    } else if ui.log.stopped_at.is_none() {
+    if ui.log.stopped_at.is_none() {
         let end = ui.log.window.size;
         start(ui, end, false, false);
     } else {
@@ -32,7 +31,7 @@ pub(in crate::tui) fn search(ui: &mut Ui, snap: &Snapshot, pattern: Option<Patte
 }
 
 /// The next match, or the one before.
-pub(super) fn next(ui: &mut Ui, snap: &Snapshot, forward: bool) {
+pub(in crate::tui) fn next(ui: &mut Ui, snap: &Snapshot, forward: bool) {
     if ui.log.search.is_none() {
         ui.say(Level::Info, "nothing is searched for: / searches", None);
         return;

@@ -5,7 +5,7 @@ pub(in crate::tui) mod finding;
 pub(in crate::tui) mod pending;
 
 use crate::model::Now;
-use crate::protocol::{Command, InboxState, Snapshot};
+use crate::protocol::{Command, Connection, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
@@ -97,6 +97,8 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::PageUp => travel(ui, snap, &action),
         Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
         Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
+        Action::Open if !ui.known && can_start(ui) => return start(ui),
+        Action::Start => return start(ui),
         Action::Open => open(ui, snap),
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
@@ -150,6 +152,21 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::Accept
         | Action::Paste(_) => {}
     }
+    Vec::new()
+}
+
+/// There is no scheduler, and there can be one.
+pub(in crate::tui) const fn can_start(ui: &Ui) -> bool {
+    ui.can_start && matches!(ui.connection, Connection::Lost { .. })
+}
+
+fn start(ui: &mut Ui) -> Vec<UiCommand> {
+    if can_start(ui) {
+        ui.say(Level::Info, "starting the scheduler", None);
+        return vec![UiCommand::Start];
+    }
+    let why = if ui.connected() { "the scheduler runs" } else { "the scheduler cannot be started from here" };
+    ui.say(Level::Info, why, None);
     Vec::new()
 }
 
@@ -309,10 +326,12 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
             ui.tops.insert(Pane::Job, at);
         }
         Pane::Queue | Pane::History | Pane::Gpus | Pane::Inbox => {
-            let shown = ui.shown(snap).clone();
-            let (count, at) = rows::cursor(ui, &shown, pane);
+            let frozen = ui.frozen.take();
+            let shown = frozen.as_ref().map_or(snap, |(_, frozen)| frozen);
+            let (count, at) = rows::cursor(ui, shown, pane);
             let to = step(at.unwrap_or(0), count, height, action);
-            rows::select(ui, &shown, pane, to);
+            rows::select(ui, shown, pane, to);
+            ui.frozen = frozen;
             ui.tops.insert(Pane::Job, 0);
         }
         Pane::Meter | Pane::Job => {
