@@ -2,7 +2,7 @@
 
 use crate::model::{Cursor, Now};
 use crate::protocol::{Connection, Snapshot};
-use crate::tui::news::FIGURES_MS;
+use crate::tui::figures::FIGURES_MS;
 use crate::tui::ui::Ui;
 use crate::tui::update::pending;
 

@@ -13,6 +13,7 @@
 
 mod deadline;
 mod field;
+mod figures;
 mod filter;
 mod fold;
 mod keys;
@@ -51,6 +52,7 @@ pub use news::{receive, tick};
 pub use overlay::{Button, Chooser, Clear, Confirm, Find, Overlay, Sought};
 pub use panels::empty::SMALLEST;
 pub use panels::logmatch::Pattern;
+pub use panels::logtime::Times;
 pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
 pub use shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_window};

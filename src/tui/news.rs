@@ -1,7 +1,8 @@
 //! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
 
 use crate::model::{JobId, Now, Span};
-use crate::protocol::{Connection, GpuRow, Reply, Snapshot, Update};
+use crate::protocol::{Connection, Reply, Snapshot};
+use crate::tui::figures;
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
 use crate::tui::panels::log;
@@ -18,7 +19,7 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
         FeedEvent::Update(update) => {
             let open = open_jobs(snap);
             let mut update = *update;
-            hold_back(ui, snap, &mut update);
+            figures::hold_back(ui, snap, &mut update);
             if fold(snap, update).is_err() {
                 out.push(UiCommand::Refresh);
             }
@@ -52,44 +53,6 @@ fn open_jobs(snap: &Snapshot) -> Vec<JobId> {
     let mut open: Vec<JobId> = snap.jobs.iter().map(|row| row.id).collect();
     open.sort_unstable();
     open
-}
-
-/// Under low bandwidth figures of devices are shown this often.
-pub(in crate::tui) const FIGURES_MS: u64 = 5_000;
-
-/// Under low bandwidth: devices of which only figures have changed wait for the next time that figures are shown.
-fn hold_back(ui: &mut Ui, snap: &Snapshot, update: &mut Update) {
-    let now = ui.now.boottime_ms;
-    let (since, behind) = &mut ui.gpus_behind;
-    let is_whole = update.since.is_none() || update.gpu_order.is_some();
-    behind.retain(|old| !update.gpus.iter().any(|new| new.uuid == old.uuid));
-    if !ui.thrift || is_whole || now >= *since + FIGURES_MS {
-        *since = if update.gpus.is_empty() && behind.is_empty() { *since } else { now };
-        update.gpus.append(behind);
-        return;
-    }
-    let changes = |new: &GpuRow| {
-        let old = snap.gpus.iter().find(|old| old.uuid == new.uuid);
-        old.is_none_or(|old| old.state != new.state || old.jobs != new.jobs || old.detail != new.detail)
-    };
-    let (shown, figures) = std::mem::take(&mut update.gpus).into_iter().partition(changes);
-    update.gpus = shown;
-    let figures: Vec<GpuRow> = figures;
-    behind.extend(figures);
-}
-
-/// Shows the figures that waited, when it is time.
-pub(in crate::tui) fn catch_up(ui: &mut Ui, snap: &mut Snapshot, now: Now) {
-    let (since, behind) = &mut ui.gpus_behind;
-    if behind.is_empty() || ui.thrift && now.boottime_ms < *since + FIGURES_MS {
-        return;
-    }
-    *since = now.boottime_ms;
-    for new in behind.drain(..) {
-        if let Some(old) = snap.gpus.iter_mut().find(|old| old.uuid == new.uuid) {
-            *old = new;
-        }
-    }
 }
 
 fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCommand>) {
@@ -205,9 +168,9 @@ pub(in crate::tui) fn wants(
     {
         let wrap = ui.log.wrap;
         // What is searched for is searched in the next log too; searches go on being counted.
-        let (search, finds) = (ui.log.search.take(), ui.log.finds);
+        let (search, finds, times) = (ui.log.search.take(), ui.log.finds, ui.log.times);
         let path = row.log.clone();
-        ui.log = crate::tui::LogView { path, wrap, search, finds, ..crate::tui::LogView::default() };
+        ui.log = crate::tui::LogView { path, wrap, times, search, finds, ..crate::tui::LogView::default() };
     }
     let want = log::wanted(ui, snap, before);
     let detail = ui.opened.as_ref().and_then(|opened| {

@@ -10,6 +10,7 @@ use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::overlay::Overlay;
 use crate::tui::panels::logmatch::Pattern;
+use crate::tui::panels::logtime::Times;
 use crate::tui::shell::logfeed::LogWindow;
 use crate::tui::shell::logscan::LogFind;
 use crate::tui::update::pending::{Pending, Undoable};
@@ -134,6 +135,8 @@ pub struct LogView {
     pub wrap: bool,
     /// Columns scrolled to the right.
     pub sideways: usize,
+    /// What of the times in its lines is shown.
+    pub times: Times,
     /// What is searched for: shown wherever it is.
     pub search: Option<Pattern>,
     /// Only lines that match this are shown.

@@ -62,6 +62,8 @@ pub enum Action {
     /// Only lines of the log that match.
     Only,
     NextMatch,
+    /// Other times in the log.
+    Times,
     PreviousMatch,
     Freeze,
     Refresh,

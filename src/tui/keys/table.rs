@@ -198,7 +198,8 @@ pub static TABLE: &[Binding] = &[
     row("search", A::Search, "/ F3", LOG, "search: text, or re:EXPRESSION", "search"),
     row("next-match", A::NextMatch, "n", LOG, "next match", ""),
     row("previous-match", A::PreviousMatch, "N", LOG, "match before", ""),
-    row("only", A::Only, "&", LOG, "only lines with a text", "only"),
+    row("only", A::Only, "&", LOG, "only lines with a text", ""),
+    row("times", A::Times, "T", LOG, "times in lines: since the line before, off, as printed", ""),
     row("left", A::Left, "< Left", LOG, "scroll to the left", ""),
     row("right", A::Right, "> Right", LOG, "scroll to the right", ""),
     // A job.

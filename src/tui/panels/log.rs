@@ -8,10 +8,12 @@ use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, clock, cut, duration, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::logtext::{plain, styled, wrap};
+use crate::tui::panels::logtime::{Times, stamp};
 use crate::tui::rows;
 use crate::tui::shell::logfeed::{LogFrom, LogState, LogWant, LogWindow, REACH};
-use crate::tui::ui::{LogView, Ui};
+use crate::tui::ui::{Level, LogView, Ui};
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 /// Which log is on the screen, and where in it: derived from what is visible, in this one place.
@@ -50,7 +52,12 @@ const fn reaches(window: &LogWindow, at: u64) -> bool {
 
 /// Rows a line takes.
 fn rows_of(view: &LogView, text: &str, columns: usize) -> usize {
-    if view.wrap { width(&plain(text)).div_ceil(columns.max(1)).max(1) } else { 1 }
+    if !view.wrap {
+        return 1;
+    }
+    let text = plain(text);
+    let hidden = if view.times == Times::Off { stamp(&text).map_or(0, |stamp| stamp.columns) } else { 0 };
+    (width(&text) - hidden).div_ceil(columns.max(1)).max(1)
 }
 
 /// The top line when the last line is at the bottom.
@@ -195,8 +202,9 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
     }
     let top = top(view, columns, usize::from(height));
     let mut at = 0;
-    for line in view.window.lines.iter().skip(top) {
-        let mut text = styled(&line.text, c.theme.depth, c.theme.log_ansi);
+    for (n, line) in view.window.lines.iter().enumerate().skip(top) {
+        let text = styled(&line.text, c.theme.depth, c.theme.log_ansi);
+        let mut text = timed(text, view, n, c.theme.style(Role::Timestamp));
         for pattern in view.search.iter().chain(&view.only) {
             text = pattern.mark(text, c.theme.style(Role::Search));
         }
@@ -209,6 +217,30 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
             at += 1;
         }
     }
+}
+
+/// A line with its time as it is wanted.
+fn timed(text: Line<'static>, view: &LogView, n: usize, style: Style) -> Line<'static> {
+    let lines = &view.window.lines;
+    let at = |n: usize| lines.get(n).and_then(|line| stamp(&plain(&line.text)));
+    let Some(own) = at(n).filter(|_| view.times != Times::Clock) else { return text };
+    let mut rest = sideways(text, own.columns);
+    if view.times == Times::Relative {
+        let before = n.checked_sub(1).and_then(at);
+        rest.spans.insert(0, Span::styled(own.since(before), style));
+    }
+    rest
+}
+
+/// Other times, if the log has any.
+pub(in crate::tui) fn change_times(ui: &mut Ui) {
+    if !ui.log.window.lines.iter().any(|line| stamp(&plain(&line.text)).is_some()) {
+        ui.say(Level::Info, "this log has no times: its program prints none", None);
+        return;
+    }
+    let (times, words) = ui.log.times.next();
+    ui.log.times = times;
+    ui.say(Level::Info, words, None);
 }
 
 /// A line without its first columns.

@@ -10,6 +10,7 @@ pub(in crate::tui) mod life;
 pub(in crate::tui) mod log;
 pub(in crate::tui) mod logmatch;
 pub(in crate::tui) mod logtext;
+pub(in crate::tui) mod logtime;
 pub(in crate::tui) mod meter;
 pub(in crate::tui) mod queue;
 pub(in crate::tui) mod statusline;

@@ -3,6 +3,7 @@
 pub(in crate::tui) mod feed;
 pub(in crate::tui) mod logfeed;
 pub(in crate::tui) mod logscan;
+mod manner;
 pub(in crate::tui) mod options;
 mod pace;
 pub(in crate::tui) mod screen;
@@ -14,10 +15,9 @@ use crate::config::Notify;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
-use crate::tui::keys::{Action, Keymap, Mode};
+use crate::tui::keys::{Action, Keymap};
 use crate::tui::look::colour::Depth;
 use crate::tui::look::theme::{self, Theme};
-use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
 use crate::tui::shell::options::Options;
@@ -25,6 +25,7 @@ use crate::tui::shell::pace::Pace;
 use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
+use crate::tui::{figures, news};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -139,11 +140,6 @@ fn unalted(mut key: KeyEvent) -> [Option<KeyEvent>; 2] {
     [Some(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), Some(key)]
 }
 
-/// Under low bandwidth 16 are enough.
-fn few_colours(depth: Depth, thrift: bool) -> Depth {
-    if thrift { depth.min(Depth::C16) } else { depth }
-}
-
 struct Shell {
     ui: Ui,
     snap: Snapshot,
@@ -194,7 +190,7 @@ impl Shell {
         }
         ui.size = terminal::size();
         (ui.thrift, ui.mouse) = (options.low_bandwidth, options.mouse);
-        let depth = few_colours(options.depth, ui.thrift);
+        let depth = manner::few_colours(options.depth, ui.thrift);
         let theme = theme::load(&options.theme, options.theme_dir.as_deref(), depth);
         let theme = theme.unwrap_or_else(|error| {
             ui.say(Level::Error, error.to_string(), None);
@@ -252,7 +248,7 @@ impl Shell {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(TuiError::Failed),
             }
-            news::catch_up(&mut self.ui, &mut self.snap, now);
+            figures::catch_up(&mut self.ui, &mut self.snap, now);
             let settled = news::tick(&mut self.ui, &self.snap, now);
             self.dirty |= is_news;
             if let Next::End(exit) = self.obey(settled)? {
@@ -412,48 +408,6 @@ impl Shell {
             }
         }
         Ok(Next::Go)
-    }
-
-    /// Low bandwidth was switched on or off: colours and pace follow.
-    fn follow_thrift(&mut self) {
-        if self.ui.thrift == self.pace.thrift {
-            return;
-        }
-        self.pace.thrift = self.ui.thrift;
-        let (themes, depth) = &self.colours;
-        let depth = few_colours(*depth, self.ui.thrift);
-        // What cannot be read now was read before, at another depth: it stays.
-        if let Ok(theme) = theme::load(&self.ui.theme, themes.as_deref(), depth) {
-            self.theme = theme;
-        }
-        // The thread is gone only if the dashboard ends.
-        let _ended = self.wants.send(LogMessage::Pace(Duration::from_millis(self.pace.log_ms())));
-    }
-
-    /// A terminal that is slow: once, low bandwidth is offered.
-    fn offer(&mut self, took_ms: u64) {
-        if took_ms < writer::SLOW_MS || self.is_offered || self.ui.thrift {
-            return;
-        }
-        self.is_offered = true;
-        let key = self.ui.keys.key(Mode::Queue, &Action::Thrift);
-        let text = format!("the terminal took {took_ms} ms for a frame: {key} sends fewer bytes");
-        self.ui.say(Level::Warning, text, None);
-        self.dirty = true;
-    }
-
-    /// Tells somebody who does not look, if that is wanted.
-    fn notify(&mut self, text: &str) -> Result<(), TuiError> {
-        let text = crate::model::clean_line(text);
-        let bytes = match self.notify {
-            Notify::Bell => "\x07".to_owned(),
-            Notify::Osc9 => format!("\x1b]9;{text}\x07"),
-            Notify::Off => return Ok(()),
-        };
-        if !self.pace.is_unseen(self.ui.now.boottime_ms) {
-            return Ok(());
-        }
-        self.screen.say(&bytes).map_err(|source| TuiError::Terminal { doing: "written to", source })
     }
 
     /// Notices that the scheduler has gone quiet.

@@ -2,6 +2,7 @@
 
 use crate::protocol::Snapshot;
 use crate::tui::field::Field;
+use crate::tui::keys::Action;
 use crate::tui::overlay::{Find, Overlay, Sought};
 use crate::tui::panels::log;
 use crate::tui::panels::logmatch::Pattern;
@@ -9,8 +10,18 @@ use crate::tui::shell::logscan::{LogFind, LogFound};
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::log_size;
 
+/// Does an action to the log.
+pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) {
+    match action {
+        Action::Times => log::change_times(ui),
+        Action::Search => ask(ui, Sought::Next),
+        Action::Only => ask(ui, Sought::Only),
+        action => next(ui, snap, *action == Action::NextMatch),
+    }
+}
+
 /// Asks for a text.
-pub(super) fn ask(ui: &mut Ui, what: Sought) {
+fn ask(ui: &mut Ui, what: Sought) {
     ui.overlay = Some(Overlay::Find(Find { what, field: Field::default() }));
 }
 
@@ -31,7 +42,7 @@ pub(in crate::tui) fn search(ui: &mut Ui, snap: &Snapshot, pattern: Option<Patte
 }
 
 /// The next match, or the one before.
-pub(in crate::tui) fn next(ui: &mut Ui, snap: &Snapshot, forward: bool) {
+fn next(ui: &mut Ui, snap: &Snapshot, forward: bool) {
     if ui.log.search.is_none() {
         ui.say(Level::Info, "nothing is searched for: / searches", None);
         return;

@@ -9,7 +9,7 @@ use crate::protocol::{Command, Connection, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
-use crate::tui::overlay::{self, Chooser, Overlay, Sought};
+use crate::tui::overlay::{self, Chooser, Overlay};
 use crate::tui::panels::detail;
 use crate::tui::panels::gpus;
 use crate::tui::panels::log;
@@ -97,9 +97,8 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::PageUp => travel(ui, snap, &action),
         Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
         Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
-        Action::Open if !ui.known && can_start(ui) => return start(ui),
         Action::Start => return start(ui),
-        Action::Open => open(ui, snap),
+        Action::Open => return open(ui, snap),
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
         Action::Filter => ui.typing = true,
@@ -113,10 +112,9 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
         Action::Hold => hold(ui, snap),
         Action::Wrap => (ui.log.wrap, ui.log.sideways) = (!ui.log.wrap, 0),
-        Action::Search => finding::ask(ui, Sought::Next),
-        Action::Only => finding::ask(ui, Sought::Only),
-        Action::NextMatch => finding::next(ui, snap, true),
-        Action::PreviousMatch => finding::next(ui, snap, false),
+        Action::Times | Action::Search | Action::Only | Action::NextMatch | Action::PreviousMatch => {
+            finding::act(ui, snap, &action);
+        }
         Action::Freeze => freeze(ui, snap),
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
         Action::Thrift => thrift(ui),
@@ -260,7 +258,10 @@ fn plan(ui: &Ui, snap: &Snapshot) -> layout::Layout {
 }
 
 /// The job of the message, while the cursor has not moved since it came; else what is selected.
-fn open(ui: &mut Ui, snap: &Snapshot) {
+fn open(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
+    if !ui.known && can_start(ui) {
+        return start(ui);
+    }
     let told = ui.message.as_ref().filter(|message| message.armed).and_then(|message| message.job);
     let job = match told {
         Some(job) => {
@@ -271,7 +272,7 @@ fn open(ui: &mut Ui, snap: &Snapshot) {
     };
     if let Some(job) = job {
         open_job(ui, job, Tab::Summary);
-        return;
+        return Vec::new();
     }
     let shown = ui.shown(snap);
     let file = shown.inbox.iter().find(|row| Some(&row.name) == ui.file.as_ref());
@@ -283,6 +284,7 @@ fn open(ui: &mut Ui, snap: &Snapshot) {
         (_, Pane::Inbox) => show(ui, Screen::Inbox),
         _ => ui.say(Level::Info, "nothing to open here", None),
     }
+    Vec::new()
 }
 
 fn open_job(ui: &mut Ui, job: crate::model::JobId, tab: Tab) {
