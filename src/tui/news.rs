@@ -1,7 +1,7 @@
 //! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
 
 use crate::model::{JobId, Now, Span};
-use crate::protocol::{Connection, Reply, Snapshot};
+use crate::protocol::{Connection, Reply, Snapshot, SubmittedJob};
 use crate::tui::figures;
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
@@ -43,7 +43,7 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
         }
         FeedEvent::Log(window) => ui.log.window = *window,
         FeedEvent::Found(id, found) => finding::found(ui, id, found),
-        FeedEvent::Written { .. } | FeedEvent::Input(_) | FeedEvent::Hangup => {}
+        FeedEvent::Written { .. } | FeedEvent::Input(_) | FeedEvent::ThemeChanged | FeedEvent::Hangup => {}
     }
     out
 }
@@ -71,6 +71,12 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
     rows::settle(ui, snap);
 }
 
+/// `#153 queued, place 4`.
+fn submitted(job: &SubmittedJob) -> Option<String> {
+    let place = job.place.map_or_else(|| "starts".to_owned(), |place| format!("queued, place {place}"));
+    Some(format!("#{} {place}", job.id?))
+}
+
 fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     let job = match asked {
         Asked::Command(job) => job,
@@ -90,16 +96,7 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
             }
         }
         Reply::Submitted { jobs, .. } => {
-            let told: Vec<String> = jobs
-                .iter()
-                .filter_map(|job| {
-                    Some(format!(
-                        "#{} {}",
-                        job.id?,
-                        job.place.map_or_else(|| "starts".to_owned(), |p| format!("queued, place {p}"))
-                    ))
-                })
-                .collect();
+            let told: Vec<String> = jobs.iter().filter_map(submitted).collect();
             ui.say(Level::Info, told.join("  "), jobs.first().and_then(|job| job.id));
         }
         Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {

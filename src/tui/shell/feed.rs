@@ -79,6 +79,8 @@ pub enum FeedEvent {
     },
     /// A key, a paste, a new size.
     Input(crossterm::event::Event),
+    /// A theme's file was saved.
+    ThemeChanged,
     /// The terminal is gone.
     Hangup,
 }

@@ -315,7 +315,7 @@ impl LineCount {
     /// One piece; whether there is more.
     pub(super) fn step(&mut self, file: &File, size: u64) -> io::Result<bool> {
         let bytes = piece(file, self.at, size)?;
-        if self.at % PIECE == 0 && self.before.len() as u64 == self.at / PIECE {
+        if self.at.is_multiple_of(PIECE) && self.before.len() as u64 == self.at / PIECE {
             self.before.push(self.lines);
         }
         // Up to the end of a piece, so that the next one begins where it should.

@@ -5,7 +5,6 @@ use super::{Shell, TuiError, writer};
 use crate::config::Notify;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::look::colour::Depth;
-use crate::tui::look::theme;
 use crate::tui::shell::logfeed::LogMessage;
 use crate::tui::ui::Level;
 use std::time::Duration;
@@ -16,18 +15,45 @@ pub(super) fn few_colours(depth: Depth, thrift: bool) -> Depth {
 }
 
 impl Shell {
+    /// Puts the wished theme on; one that cannot be used leaves the one that is on, and says why and where.
+    pub(super) fn dress(&mut self) {
+        let loaded = self.look.load();
+        self.look.broken = loaded.is_err();
+        match loaded {
+            Ok(theme) => {
+                let fault = self.ui.message.as_ref().is_some_and(|message| message.level == Level::Error);
+                if let Some(warning) = theme.warnings.first().filter(|_| !fault) {
+                    self.ui.say(Level::Warning, warning.clone(), None);
+                }
+                self.theme = theme;
+            }
+            Err(error) => self.ui.say(Level::Error, error.to_string(), None),
+        }
+        self.ui.theme.clone_from(&self.theme.name);
+        self.ui.glyphs = self.theme.glyphs(self.look.glyphs);
+    }
+
+    /// A theme's file was saved: says that it is on, where that is news. What else went wrong stays on the screen.
+    pub(super) fn redress(&mut self) {
+        let (before, broken) = (self.theme.clone(), self.look.broken);
+        let message = self.ui.message.take();
+        self.dress();
+        let fault = message.as_ref().is_some_and(|message| message.level == Level::Error && !broken);
+        if self.ui.message.is_none() && (fault || (self.theme == before && !broken)) {
+            self.ui.message = message;
+        } else if self.ui.message.is_none() {
+            self.ui.say(Level::Info, format!("theme {} was read again", self.theme.name), None);
+        }
+    }
+
     /// Low bandwidth was switched on or off: colours and pace follow.
     pub(super) fn follow_thrift(&mut self) {
         if self.ui.thrift == self.pace.thrift {
             return;
         }
         self.pace.thrift = self.ui.thrift;
-        let (themes, depth) = &self.colours;
-        let depth = few_colours(*depth, self.ui.thrift);
-        // What cannot be read now was read before, at another depth: it stays.
-        if let Ok(theme) = theme::load(&self.ui.theme, themes.as_deref(), depth) {
-            self.theme = theme;
-        }
+        self.look.depth = few_colours(self.depth, self.ui.thrift);
+        self.dress();
         // The thread is gone only if the dashboard ends.
         let _ended = self.wants.send(LogMessage::Pace(Duration::from_millis(self.pace.log_ms())));
     }

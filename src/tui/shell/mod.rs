@@ -8,6 +8,7 @@ pub(in crate::tui) mod options;
 mod pace;
 pub(in crate::tui) mod screen;
 mod terminal;
+mod themewatch;
 mod writer;
 
 use crate::clock;
@@ -17,7 +18,7 @@ use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
 use crate::tui::look::colour::Depth;
-use crate::tui::look::theme::{self, Theme};
+use crate::tui::look::theme::Theme;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
 use crate::tui::shell::options::Options;
@@ -27,11 +28,11 @@ use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
 use crate::tui::{figures, news};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use terminal::Guard;
+use themewatch::Wanted;
 use thiserror::Error;
 use writer::Writer;
 
@@ -103,13 +104,21 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
         .name("log".into())
         .spawn(|| reader.run())
         .map_err(|source| TuiError::Thread { doing: "reads logs", source })?;
+    let look = Wanted {
+        name: options.theme.clone(),
+        dir: options.theme_dir.clone(),
+        depth: manner::few_colours(options.depth, options.low_bandwidth),
+        glyphs: options.glyphs,
+        broken: false,
+    };
+    look.watch(&events).map_err(|source| TuiError::Thread { doing: "watches themes", source })?;
     let writer =
         Writer::start(&events).map_err(|source| TuiError::Thread { doing: "writes frames", source })?;
     let can_start = connector.can_start();
     Link { connector: Box::new(connector), events, commands: asked, every: Span(pace.frame_ms()) }
         .start()
         .map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
-    let mut shell = Shell::new(options, (commands, wants), writer, pace);
+    let mut shell = Shell::new(options, look, (commands, wants), (writer, pace));
     shell.ui.can_start = can_start;
     let ended = shell.run(&arrives);
     drop(guard);
@@ -144,12 +153,14 @@ struct Shell {
     ui: Ui,
     snap: Snapshot,
     theme: Theme,
+    /// The theme that was wished for: another than `theme` while that one cannot be used.
+    look: Wanted,
     screen: Screenful<Writer>,
     commands: Sender<UiCommand>,
     wants: Sender<LogMessage>,
     pace: Pace,
-    /// Themes of one's own, and how many colours the terminal has.
-    colours: (Option<PathBuf>, Depth),
+    /// How many colours the terminal has.
+    depth: Depth,
     notify: Notify,
     /// Low bandwidth has been offered.
     is_offered: bool,
@@ -176,9 +187,9 @@ enum Next {
 impl Shell {
     fn new(
         options: Options,
+        look: Wanted,
         (commands, wants): (Sender<UiCommand>, Sender<LogMessage>),
-        writer: Writer,
-        pace: Pace,
+        (writer, pace): (Writer, Pace),
     ) -> Self {
         let now = clock::now();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
@@ -190,25 +201,16 @@ impl Shell {
         }
         ui.size = terminal::size();
         (ui.thrift, ui.mouse) = (options.low_bandwidth, options.mouse);
-        let depth = manner::few_colours(options.depth, ui.thrift);
-        let theme = theme::load(&options.theme, options.theme_dir.as_deref(), depth);
-        let theme = theme.unwrap_or_else(|error| {
-            ui.say(Level::Error, error.to_string(), None);
-            Theme::auto(depth)
-        });
-        if let Some(warning) = theme.warnings.first() {
-            ui.say(Level::Warning, warning.clone(), None);
-        }
-        ui.theme.clone_from(&theme.name);
-        Self {
+        let mut shell = Self {
             screen: Screenful::new(writer, ui.size).marked(options.sync),
             ui,
             snap: nothing(),
-            theme,
+            theme: Theme::auto(options.depth),
+            look,
             commands,
             wants,
             pace,
-            colours: (options.theme_dir, options.depth),
+            depth: options.depth,
             notify: options.notify,
             is_offered: false,
             want: None,
@@ -219,7 +221,9 @@ impl Shell {
             drawn_ms: 0,
             heard_ms: now.boottime_ms,
             waiting_ms: None,
-        }
+        };
+        shell.dress();
+        shell
     }
 
     fn run(&mut self, arrives: &Receiver<FeedEvent>) -> Result<Exit, TuiError> {
@@ -319,6 +323,10 @@ impl Shell {
                 Vec::new()
             }
             FeedEvent::Input(event) => self.input(event, now),
+            FeedEvent::ThemeChanged => {
+                self.redress();
+                Vec::new()
+            }
             event => {
                 if !matches!(event, FeedEvent::Log(_) | FeedEvent::Found(..)) {
                     self.heard_ms = now.boottime_ms;

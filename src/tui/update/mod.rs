@@ -105,12 +105,8 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Mine => ui.mine = !ui.mine,
         Action::Undo => return acts::undo(ui, snap),
         Action::Log => open_log(ui, snap),
-        Action::Follow => match ui.log.stopped_at {
-            Some(_) => ui.log.stopped_at = None,
-            None => hold(ui, snap),
-        },
-        Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
-        Action::Hold => hold(ui, snap),
+        Action::Follow | Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
+        Action::Follow | Action::Hold => hold(ui, snap),
         Action::Wrap => (ui.log.wrap, ui.log.sideways) = (!ui.log.wrap, 0),
         Action::Times | Action::Search | Action::Only | Action::NextMatch | Action::PreviousMatch => {
             finding::act(ui, snap, &action);
