@@ -181,7 +181,7 @@ fn a_log_is_followed_as_it_is_written_and_cannot_damage_the_screen() {
     log.write_all(b"\x1b[2J\x1b[?1049l 10%|#  |\r100%|###| \x1b[31mred\x1b[0m\ta tab\n").unwrap();
     terminal.wait_for("100%|###| red");
     terminal.press("gg");
-    terminal.wait_for("\nline 0 ");
+    terminal.wait_for("\nline 0\nline 1\n");
     terminal.wait_for("AT LINE 1");
     terminal.press("/line 123456\r");
     terminal.wait_for("AT LINE 123457");
