@@ -10,8 +10,8 @@ mod theme;
 
 pub use environment::{Environment, hostname};
 pub use file::{
-    Config, Defaults, EnvironmentConfig, GpuSource, KeepConfig, LimitsConfig, NotifyConfig, OutsideConfig,
-    Rates, UiConfig, UntilDone,
+    Config, Defaults, EnvironmentConfig, GpuSource, KeepConfig, LimitsConfig, Notify, NotifyConfig,
+    OutsideConfig, Rates, UiConfig, UntilDone,
 };
 pub use login::{capture_login_path, default_login_path, work_environment};
 pub use reference::markdown;

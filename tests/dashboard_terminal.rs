@@ -7,6 +7,7 @@
 #[expect(dead_code, reason = "shared with the tests of the screens")]
 mod fixtures;
 #[path = "support/terminal.rs"]
+#[expect(dead_code, reason = "shared with the tests of the line")]
 mod terminal;
 
 use overnight::protocol::{Reply, Request, ServerMessage, Snapshot};
@@ -24,14 +25,16 @@ fn dashboard(child: &str) -> Terminal {
     Terminal::run(command, (80, 24))
 }
 
+/// Frame ended, mouse off, pastes and focus as before, plain, the cursor shown, the screen left: in this order.
+const LEFT: &str = "\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[?1004l\x1b[0m\x1b[?25h\x1b[?1049l";
+
 fn given_back(terminal: &Terminal) {
     let text = String::from_utf8_lossy(&terminal.bytes).into_owned();
-    let left = text.rfind("\x1b[?1049l").unwrap();
-    for sequence in ["\x1b[?2026l", "\x1b[?2004l", "\x1b[?25h"] {
-        assert!(text[..left].ends_with(sequence) || text[..left].rfind(sequence).is_some(), "{sequence:?}");
-    }
+    assert_eq!(text.matches(LEFT).count(), 1, "given back in order: {:?}", text.rsplit('\n').next());
     assert_eq!(text.matches("\x1b[?1049l").count(), 1, "given back once");
-    assert!(text.rfind("\x1b[?1049h").unwrap() < left);
+    assert!(text.rfind("\x1b[?1049h").unwrap() < text.find(LEFT).unwrap());
+    let after = &text[text.find(LEFT).unwrap() + LEFT.len()..];
+    assert!(!after.contains("\x1b[?"), "nothing is drawn any more: {after:?}");
     assert!(terminal.is_sane(), "the modes of the terminal");
 }
 
@@ -66,7 +69,7 @@ fn a_panic_is_read_on_the_normal_screen() {
     given_back(&terminal);
     let text = String::from_utf8_lossy(&terminal.bytes).into_owned();
     let after = text.rsplit("\x1b[?1049l").next().unwrap();
-    assert!(after.contains("the double has had enough"), "{after:?}");
+    assert_eq!(after.matches("the double has had enough").count(), 1, "{after:?}");
 }
 
 #[test]
@@ -86,7 +89,9 @@ fn a_window_that_closes_ends_it_even_where_hangups_are_ignored() {
     shell.arg(exe);
     let mut terminal = Terminal::run(shell, (80, 24));
     terminal.wait_for("LIVE");
+    let begun = overnight::clock::monotonic().0;
     assert_ne!(terminal.close(), 0);
+    assert!(overnight::clock::monotonic().0 - begun < 2_000);
 }
 
 #[test]
@@ -148,16 +153,27 @@ fn a_stop_gives_the_terminal_back_and_fg_draws_everything_again() {
     terminal.wait_for("LIVE");
     terminal.press("\x1a");
     terminal.wait_for("Stopped");
-    assert!(String::from_utf8_lossy(&terminal.bytes).contains("\x1b[?1049l"));
-    terminal.bytes.clear();
-    terminal.press("fg\r");
-    terminal.wait_for("LIVE");
+    assert!(String::from_utf8_lossy(&terminal.bytes).contains(LEFT));
+    // The window has another size when the dashboard comes back.
     terminal.resize((120, 40));
+    terminal.press("fg\r");
     terminal.wait_for("Meter  61.02 GPU-h today");
+    assert!(String::from_utf8_lossy(&terminal.bytes).contains("\x1b[2J"), "drawn anew");
+    terminal.resize((80, 24));
+    terminal.wait_for("METER  held");
     terminal.press("q");
     terminal.wait_for("test result: ok");
     terminal.press("exit\r");
     assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn an_error_gives_the_terminal_back_before_it_is_told() {
+    let mut terminal = dashboard("child_fails");
+    assert_ne!(terminal.end(), 0);
+    given_back(&terminal);
+    let text = String::from_utf8_lossy(&terminal.bytes).into_owned();
+    assert!(text.rsplit(LEFT).next().unwrap().contains("Failed"), "{text:?}");
 }
 
 #[test]
@@ -188,7 +204,25 @@ fn a_log_is_followed_as_it_is_written_and_cannot_damage_the_screen() {
     log.write_all(b"\x1b[2J\x1b[?1049l 10%|#  |\r100%|###| \x1b[31mred\x1b[0m\ta tab\n").unwrap();
     terminal.wait_for("100%|###| red");
     terminal.press("gg");
-    terminal.wait_for("\nline 0 ");
+    terminal.wait_for("\nline 0\nline 1\n");
+    terminal.wait_for("AT LINE 1");
+    terminal.press("/line 123456\r");
+    terminal.wait_for("AT LINE 123457");
+    terminal.press("n");
+    terminal.wait_for("the search went on at the beginning");
+    terminal.press("/nowhere\r");
+    terminal.wait_for("no line of this log has \"nowhere\"");
+    // The message goes, then what is searched for; two at once would be one.
+    for _ in 0..2 {
+        terminal.press("\x1b");
+        while terminal.read(300) {}
+    }
+    terminal.press("&re:99$\r");
+    terminal.wait_for("\nline 123499");
+    terminal.press("G");
+    terminal.wait_for("\nline 199999");
+    terminal.press("\x1b");
+    terminal.wait_for("\nline 200000");
     terminal.press("f");
     terminal.wait_for("a tab");
     std::fs::remove_file(&path).unwrap();
@@ -285,6 +319,10 @@ fn options() -> Options {
         tz: jiff::tz::TimeZone::UTC,
         me: String::new(),
         keys: Default::default(),
+        low_bandwidth: false,
+        mouse: false,
+        sync: true,
+        notify: overnight::config::Notify::Off,
     }
 }
 
@@ -356,6 +394,24 @@ impl SessionWriter for Deaf {
 #[ignore = "runs inside the terminal of another test"]
 fn child_silent() {
     assert_eq!(run(options(), Silent).unwrap(), Exit::Quit);
+}
+
+/// Its connection goes and cannot be made again: the thread that makes it fails.
+struct Fails(bool);
+
+impl Connector for Fails {
+    fn connect(&mut self) -> Result<Box<dyn Session>, String> {
+        if std::mem::replace(&mut self.0, true) {
+            panic!("there is no second time");
+        }
+        Err("not yet".to_owned())
+    }
+}
+
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_fails() {
+    run(options(), Fails(false)).unwrap();
 }
 
 struct Panics;

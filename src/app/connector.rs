@@ -12,11 +12,13 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// Connects to the scheduler of these folders.
 pub(super) struct Scheduler {
     setup: Setup,
+    may_start: bool,
 }
 
 impl Scheduler {
-    pub(super) const fn new(setup: Setup) -> Self {
-        Self { setup }
+    /// A demo's scheduler is another one: it ends with its dashboard, and none takes its place.
+    pub(super) const fn new(setup: Setup, may_start: bool) -> Self {
+        Self { setup, may_start }
     }
 }
 
@@ -24,6 +26,14 @@ impl Connector for Scheduler {
     fn connect(&mut self) -> Result<Box<dyn Session>, String> {
         let client = Client::connect(&self.setup.paths, ANSWER).map_err(|error| error.to_string())?;
         Ok(Box::new(Connected(client)))
+    }
+
+    fn can_start(&self) -> bool {
+        self.may_start
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        super::background::ensure(&self.setup).map_err(|error| super::chain(&error))
     }
 }
 

@@ -61,7 +61,7 @@ fn in_lines(setup: &Setup) -> ExitCode {
 
 fn on_screen(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     let dropper = Dropper::start(setup.paths.inbox());
-    let code = show(setup, args);
+    let code = show(setup, args, false);
     drop(dropper);
     code
 }

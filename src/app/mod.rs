@@ -194,11 +194,11 @@ fn dashboard(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     if let Err(error) = background::ensure(setup) {
         return fail(&error);
     }
-    show(setup, args)
+    show(setup, args, true)
 }
 
 /// The dashboard over a scheduler that runs.
-fn show(setup: &Setup, args: &DashboardArgs) -> ExitCode {
+fn show(setup: &Setup, args: &DashboardArgs, may_start: bool) -> ExitCode {
     let mut options = tui::Options::from_lookup(&|name| lookup(setup, name));
     options.theme = setup.theme(args.theme.as_deref());
     options.depth = args.color.unwrap_or(options.depth);
@@ -208,7 +208,10 @@ fn show(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     options.tz = setup.zone.clone();
     options.me.clone_from(&setup.environment.user);
     options.keys.clone_from(&setup.config.keys);
-    match tui::run(options, connector::Scheduler::new(setup.clone())) {
+    let ui = &setup.config.ui;
+    options.low_bandwidth = args.low_bandwidth || ui.low_bandwidth;
+    (options.mouse, options.sync, options.notify) = (ui.mouse, ui.sync, ui.notify);
+    match tui::run(options, connector::Scheduler::new(setup.clone(), may_start)) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => complain(&chain(&error)),
     }

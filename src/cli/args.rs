@@ -86,6 +86,9 @@ pub struct DashboardArgs {
     /// A theme's name, or a path.
     #[arg(long, value_name = "THEME")]
     pub theme: Option<String>,
+    /// For slow links: 16 colours, timers in minutes, GPU figures every five seconds, logs once a second.
+    #[arg(long)]
+    pub low_bandwidth: bool,
     /// How many colours, instead of what TERM and COLORTERM say: none, 16, 256 or true.
     #[arg(long, value_name = "DEPTH", value_parser = depth)]
     pub color: Option<Depth>,

@@ -175,15 +175,33 @@ pub struct NotifyConfig {
 pub struct UiConfig {
     /// Only ASCII characters. Default: unless the locale is UTF-8.
     pub ascii: Option<bool>,
-    /// The mouse selects and scrolls. Known, and not used yet.
+    /// The mouse selects and scrolls. Shift selects text as ever.
     pub mouse: bool,
-    /// Frames are marked for the terminal to show at once. Known, and not used yet: they always are.
+    /// Frames are marked for the terminal to show at once. `false` for gateways that print the marks.
     pub sync: bool,
+    /// Few bytes, as `--low-bandwidth`: 16 colours, timers in minutes, GPU figures every five seconds, logs once a second.
+    pub low_bandwidth: bool,
+    /// How the dashboard tells of a job that ended while its window had no focus: `off`, `bell`, or `osc9`, which some
+    /// terminals show as a notification of the desktop.
+    pub notify: Notify,
+}
+
+/// How the dashboard tells of a job that ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Notify {
+    /// Not at all.
+    #[default]
+    Off,
+    /// The terminal's bell.
+    Bell,
+    /// A line that the terminal hands to the desktop.
+    Osc9,
 }
 
 impl Default for UiConfig {
     fn default() -> Self {
-        Self { ascii: None, mouse: false, sync: true }
+        Self { ascii: None, mouse: false, sync: true, low_bandwidth: false, notify: Notify::Off }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::model::{Cursor, Now};
 use crate::protocol::{Connection, Snapshot};
 use crate::tui::arrange;
+use crate::tui::figures::FIGURES_MS;
 use crate::tui::ui::Ui;
 use crate::tui::update::pending;
 
@@ -25,6 +26,7 @@ pub fn next_deadline(ui: &Ui, snap: &Snapshot, now: &Now, tick_ms: u64) -> Optio
         pending::deadline(ui).map(at),
         arrange::deadline(ui).map(at),
         ui.tally.as_ref().map(|tally| at(tally.until_ms)),
+        (!ui.gpus_behind.1.is_empty()).then(|| at(ui.gpus_behind.0 + FIGURES_MS)),
     ]
     .into_iter()
     .flatten()

@@ -11,12 +11,12 @@ pub fn fold(snap: &mut Snapshot, update: Update) -> Result<(), Incomplete> {
     snap.fold(update)
 }
 
-/// A job that ended between two snapshots and what it came to, the newest one only.
+/// A job that ended between two snapshots and what it came to, the newest one only. `was_open` is in order.
 pub(in crate::tui) fn newly_done<'a>(
     was_open: &[JobId],
     new: &'a Snapshot,
 ) -> Option<(&'a JobRow, &'a Outcome)> {
-    let done = |row: &&Arc<JobRow>| row.state == JobState::Done && was_open.contains(&row.id);
+    let done = |row: &&Arc<JobRow>| row.state == JobState::Done && was_open.binary_search(&row.id).is_ok();
     let mut ended = new.history.iter().filter(done).filter_map(|row| Some((&**row, row.outcome.as_ref()?)));
     let first = ended.next()?;
     // A failure is news even if another job succeeded after it.

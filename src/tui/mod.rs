@@ -14,6 +14,7 @@
 mod arrange;
 mod deadline;
 mod field;
+mod figures;
 mod filter;
 mod fold;
 mod keys;
@@ -57,12 +58,15 @@ pub use look::theme::{
 };
 pub use look::vision::{Need, Sight};
 pub use news::{receive, tick};
-pub use overlay::{Bulk, Button, Chooser, Clear, Columns, Confirm, Menu, Overlay, Settings};
+pub use overlay::{Bulk, Button, Chooser, Clear, Columns, Confirm, Find, Menu, Overlay, Settings, Sought};
 pub use panels::columns::Column;
 pub use panels::empty::SMALLEST;
+pub use panels::logmatch::Pattern;
+pub use panels::logtime::Times;
 pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
 pub use shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_window};
+pub use shell::logscan::{LogFind, LogFound};
 pub use shell::options::{Options, refusal};
 pub use shell::screen::{Output, Screenful, as_lines};
 pub use shell::{Exit, TuiError, run};
@@ -76,6 +80,8 @@ struct View<'a> {
     snap: &'a Snapshot,
     /// The moment that is shown: the present one, or the one at which the display was frozen.
     now: Now,
+    /// The same to the millisecond, for countdowns: under low bandwidth `now` goes in minutes.
+    exact: Now,
 }
 
 impl View<'_> {
@@ -88,8 +94,19 @@ impl View<'_> {
 }
 
 fn view<'a>(ui: &'a Ui, snap: &'a Snapshot) -> View<'a> {
-    let now = ui.frozen.as_ref().map_or(ui.now, |(since, _)| *since);
-    View { ui, snap: ui.shown(snap), now }
+    let exact = ui.frozen.as_ref().map_or(ui.now, |(since, _)| *since);
+    // Timers that go in minutes are timers of the last whole minute: no panel has to know.
+    let now = if ui.thrift { whole_minute(exact) } else { exact };
+    View { ui, snap: ui.shown(snap), now, exact }
+}
+
+const fn whole_minute(now: Now) -> Now {
+    let over = now.wall_ms.rem_euclid(60_000);
+    Now {
+        wall_ms: now.wall_ms - over,
+        boottime_ms: now.boottime_ms.saturating_sub(over.unsigned_abs()),
+        ..now
+    }
 }
 
 /// Draws the dashboard. A function of its arguments; right at any size.
@@ -141,7 +158,7 @@ fn everything(c: &mut Canvas<'_>, ui: &Ui, snap: &Snapshot) {
         life::bottom(c, layout.life, v);
     }
     statusline::paint(c, v, &layout);
-    if matches!(ui.connection, crate::protocol::Connection::Stale { .. }) && ui.frozen.is_none() {
+    if ui.known && !ui.connected() && ui.frozen.is_none() {
         let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         c.over(body, R::Stale);
     }

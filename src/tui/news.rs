@@ -3,13 +3,14 @@
 use crate::model::{JobId, Now, Span};
 use crate::protocol::{Connection, Reply, Snapshot, SubmittedJob};
 use crate::tui::arrange;
+use crate::tui::figures;
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
 use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::{bulk, pending};
+use crate::tui::update::{bulk, finding, pending};
 
 /// Takes in what arrived. Keys and hang-ups are the shell's and are not for here.
 pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> Vec<UiCommand> {
@@ -18,7 +19,9 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
     match event {
         FeedEvent::Update(update) => {
             let open = open_jobs(snap);
-            if fold(snap, *update).is_err() {
+            let mut update = *update;
+            figures::hold_back(ui, snap, &mut update);
+            if fold(snap, update).is_err() {
                 out.push(UiCommand::Refresh);
             }
             changed(ui, snap, &open, &mut out);
@@ -44,13 +47,17 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             ui.log_behind = Some(window);
         }
         FeedEvent::Log(window) => ui.log.window = *window,
-        FeedEvent::Input(_) | FeedEvent::ThemeChanged | FeedEvent::Hangup => {}
+        FeedEvent::Found(id, found) => finding::found(ui, id, found),
+        FeedEvent::Written { .. } | FeedEvent::Input(_) | FeedEvent::ThemeChanged | FeedEvent::Hangup => {}
     }
     out
 }
 
+/// In order, so that one can be looked up.
 fn open_jobs(snap: &Snapshot) -> Vec<JobId> {
-    snap.jobs.iter().map(|row| row.id).collect()
+    let mut open: Vec<JobId> = snap.jobs.iter().map(|row| row.id).collect();
+    open.sort_unstable();
+    open
 }
 
 fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCommand>) {
@@ -60,6 +67,7 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
         let text = format!("#{} {}: {outcome}", row.id, row.name);
         let level = if outcome.is_success() { Level::Info } else { Level::Error };
         // An error that nobody has read is not replaced by good news.
+        out.push(UiCommand::Notify(format!("overnight: {text}")));
         if level == Level::Error || ui.message.as_ref().is_none_or(|message| message.level < Level::Error) {
             ui.say(level, text, Some(row.id));
         }
@@ -174,7 +182,10 @@ pub(in crate::tui) fn wants(
         && ui.log.path != row.log
     {
         let wrap = ui.log.wrap;
-        ui.log = crate::tui::LogView { path: row.log.clone(), wrap, ..crate::tui::LogView::default() };
+        // What is searched for is searched in the next log too; searches go on being counted.
+        let (search, finds, times) = (ui.log.search.take(), ui.log.finds, ui.log.times);
+        let path = row.log.clone();
+        ui.log = crate::tui::LogView { path, wrap, times, search, finds, ..crate::tui::LogView::default() };
     }
     let want = log::wanted(ui, snap, before);
     let detail = ui.opened.as_ref().and_then(|opened| {

@@ -7,7 +7,6 @@ use crate::tui::layout::{Pane, main_pane, plan};
 use crate::tui::ui::{Screen, Ui};
 use crate::tui::update::{marks, pending};
 use ratatui::layout::Rect;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Ui {
@@ -114,11 +113,13 @@ pub(in crate::tui) fn select(ui: &mut Ui, snap: &Snapshot, pane: Pane, row: usiz
 /// Makes the selection mean something after rows or the size have changed: a cursor whose row is gone stays at its
 /// place, and it is always on the screen.
 pub fn settle(ui: &mut Ui, snap: &Snapshot) {
-    let snap: Cow<'_, Snapshot> = match &ui.frozen {
-        Some((_, frozen)) => Cow::Owned((**frozen).clone()),
-        None => Cow::Borrowed(snap),
-    };
-    let layout = plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, &snap);
+    let frozen = ui.frozen.take();
+    settle_on(ui, frozen.as_ref().map_or(snap, |(_, frozen)| frozen));
+    ui.frozen = frozen;
+}
+
+fn settle_on(ui: &mut Ui, snap: &Snapshot) {
+    let layout = plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, snap);
     let order = layout.order();
     if !order.contains(&ui.focus) {
         ui.focus = main_pane(ui);
@@ -126,11 +127,11 @@ pub fn settle(ui: &mut Ui, snap: &Snapshot) {
     arrange::keep(ui, &snap);
     marks::settle(ui, &snap);
     for pane in [Pane::Queue, Pane::History, Pane::Gpus, Pane::Inbox] {
-        let (count, at) = cursor(ui, &snap, pane);
+        let (count, at) = cursor(ui, snap, pane);
         let at = at.unwrap_or_else(|| ui.at.get(&pane).copied().unwrap_or(0).min(count.saturating_sub(1)));
-        select(ui, &snap, pane, at);
+        select(ui, snap, pane, at);
         let (count, at) =
-            if arrange::is_grouped(ui, pane) { arrange::extent(ui, &snap, pane) } else { (count, Some(at)) };
+            if arrange::is_grouped(ui, pane) { arrange::extent(ui, snap, pane) } else { (count, Some(at)) };
         let top = scrolled(ui.top(pane), at.unwrap_or(0), layout.rows(pane), count);
         ui.tops.insert(pane, top);
     }

@@ -3,7 +3,7 @@
 //! Everything that is shown but not in the snapshot is here; `update` is the only writer.
 
 use crate::model::{JobId, Now, Span, Uuid};
-use crate::protocol::{Connection, JobDetail, Snapshot};
+use crate::protocol::{Connection, GpuRow, JobDetail, Snapshot};
 use crate::tui::arrange::Tables;
 use crate::tui::filter::Filter;
 use crate::tui::keys::Keymap;
@@ -11,7 +11,10 @@ use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::look::theme::BUNDLED;
 use crate::tui::overlay::Overlay;
+use crate::tui::panels::logmatch::Pattern;
+use crate::tui::panels::logtime::Times;
 use crate::tui::shell::logfeed::LogWindow;
+use crate::tui::shell::logscan::LogFind;
 use crate::tui::update::bulk::Tally;
 use crate::tui::update::pending::{Pending, Undoable};
 use jiff::tz::TimeZone;
@@ -146,6 +149,20 @@ pub struct LogView {
     pub wrap: bool,
     /// Columns scrolled to the right.
     pub sideways: usize,
+    /// What of the times in its lines is shown.
+    pub times: Times,
+    /// What is searched for: shown wherever it is.
+    pub search: Option<Pattern>,
+    /// Only lines that match this are shown.
+    pub only: Option<Pattern>,
+    /// The search under way, and how far it is in percent.
+    pub find: Option<LogFind>,
+    /// Percent of the log that is searched.
+    pub searched: u8,
+    /// The line that the search is at.
+    pub found: Option<u64>,
+    /// Searches so far: each has a number.
+    pub finds: u64,
 }
 
 /// Everything the person has done, and the little that the screen knows of the world besides the snapshot.
@@ -231,6 +248,12 @@ pub struct Ui {
     pub tally: Option<Tally>,
     /// How many actions on several jobs there were: names them for the undo.
     pub batches: u64,
+    /// Devices whose new figures wait, and since when those on the screen are there, on the boot clock.
+    pub gpus_behind: (u64, Vec<GpuRow>),
+    /// The scheduler can be started from here.
+    pub can_start: bool,
+    /// Few bytes: no sparklines, timers in minutes, GPU figures every five seconds. Panels read it.
+    pub thrift: bool,
 }
 
 impl Ui {
@@ -277,6 +300,9 @@ impl Ui {
             said: VecDeque::new(),
             tally: None,
             batches: 0,
+            gpus_behind: (0, Vec::new()),
+            can_start: false,
+            thrift: false,
         }
     }
 

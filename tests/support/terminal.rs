@@ -93,6 +93,11 @@ impl Terminal {
         rustix::io::write(&self.master, keys.as_bytes()).unwrap();
     }
 
+    /// The program's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }

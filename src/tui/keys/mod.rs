@@ -60,6 +60,14 @@ pub enum Action {
     Follow,
     Hold,
     Wrap,
+    /// Search in the log.
+    Search,
+    /// Only lines of the log that match.
+    Only,
+    NextMatch,
+    /// Other times in the log.
+    Times,
+    PreviousMatch,
     Freeze,
     Refresh,
     Repaint,
@@ -87,6 +95,10 @@ pub enum Action {
     Wheel(u16, u16, bool),
     /// Put a list's cursor on a row.
     Select(Pane, usize),
+    /// The scheduler.
+    Start,
+    /// Few bytes, or all of them.
+    Thrift,
     /// The first key of two.
     Prefix(char),
     /// In a dialog: yes.

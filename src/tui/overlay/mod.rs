@@ -7,6 +7,7 @@ pub(in crate::tui) mod bulk;
 pub(in crate::tui) mod choose;
 pub(in crate::tui) mod columns;
 pub(in crate::tui) mod confirm;
+pub(in crate::tui) mod find;
 pub(in crate::tui) mod help;
 pub(in crate::tui) mod menu;
 pub(in crate::tui) mod messages;
@@ -24,6 +25,7 @@ pub use bulk::Bulk;
 pub use choose::Chooser;
 pub use columns::Columns;
 pub use confirm::{Button, Clear, Confirm};
+pub use find::{Find, Sought};
 pub use menu::Menu;
 pub use settings::Settings;
 
@@ -48,6 +50,8 @@ pub enum Overlay {
     Settings(Settings),
     /// What was said, so many lines scrolled down.
     Messages(usize),
+    /// A search in the log, or a filter of it, is typed.
+    Find(Find),
 }
 
 impl Overlay {
@@ -59,6 +63,7 @@ impl Overlay {
             Self::Bulk(bulk) => bulk.mode(),
             Self::Menu(_) => Mode::Menu,
             Self::Columns(_) | Self::Settings(_) | Self::Messages(_) => Mode::Picker,
+            Self::Find(_) => Mode::Input,
         }
     }
 }
@@ -75,6 +80,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Columns(columns) => columns::paint(c, v, area, *columns),
         Overlay::Settings(settings) => settings::paint(c, v, area, settings),
         Overlay::Messages(scroll) => messages::paint(c, v, area, *scroll),
+        Overlay::Find(find) => find::paint(c, v, area, find),
     }
 }
 
@@ -95,6 +101,7 @@ pub(in crate::tui) fn update(
         Overlay::Columns(columns) => columns::update(ui, columns, action),
         Overlay::Settings(settings) => settings::update(ui, settings, action),
         Overlay::Messages(scroll) => messages::update(ui, scroll, action),
+        Overlay::Find(find) => find::update(ui, snap, find, action),
     }
 }
 

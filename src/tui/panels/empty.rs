@@ -40,7 +40,8 @@ fn unknown(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     match &v.ui.connection {
         Connection::Lost { why, .. } if v.ui.retry_at > 0 => {
             c.text(area, 0, why, Role::ToastError);
-            c.text(area, 1, "It is tried again by itself.  q quits.", Role::Dim);
+            let start = if v.ui.can_start { "Enter starts it.  " } else { "" };
+            c.text(area, 1, &format!("{start}It is tried again by itself.  q quits."), Role::Dim);
         }
         Connection::Live | Connection::Stale { .. } | Connection::Lost { .. } => {
             c.text(area, 0, "Asking the scheduler.", Role::Dim);

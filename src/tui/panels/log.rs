@@ -8,10 +8,12 @@ use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, clock, cut, duration, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::logtext::{plain, styled, wrap};
+use crate::tui::panels::logtime::{Times, stamp};
 use crate::tui::rows;
 use crate::tui::shell::logfeed::{LogFrom, LogState, LogWant, LogWindow, REACH};
-use crate::tui::ui::{LogView, Ui};
+use crate::tui::ui::{Level, LogView, Ui};
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 /// Which log is on the screen, and where in it: derived from what is visible, in this one place.
@@ -25,13 +27,16 @@ pub(in crate::tui) fn wanted(ui: &Ui, snap: &Snapshot, before: Option<&LogWant>)
     let row = rows::find(snap, rows::companion(ui)?).filter(|_| visible)?;
     row.rented_at?;
     let path = row.log.clone();
+    let only = ui.log.only.clone().filter(|_| ui.log.path == path);
     let Some(at) = ui.log.stopped_at.filter(|_| ui.log.path == path) else {
-        return Some(LogWant { path, from: LogFrom::Tail });
+        return Some(LogWant { path, from: LogFrom::Tail, only, since: None });
     };
-    let kept = before.filter(|want| want.path == path && want.from != LogFrom::Tail);
+    let since = Some(ui.log.seen);
+    let is_same = |want: &&LogWant| want.path == path && want.only == only && want.since == since;
+    let kept = before.filter(|want| want.from != LogFrom::Tail).filter(is_same);
     match kept {
         Some(want) if ui.log.window.path == path && reaches(&ui.log.window, at) => Some(want.clone()),
-        _ => Some(LogWant { path, from: LogFrom::Around(at / STEP * STEP) }),
+        _ => Some(LogWant { path, from: LogFrom::Around(at / STEP * STEP), only, since }),
     }
 }
 
@@ -47,7 +52,12 @@ const fn reaches(window: &LogWindow, at: u64) -> bool {
 
 /// Rows a line takes.
 fn rows_of(view: &LogView, text: &str, columns: usize) -> usize {
-    if view.wrap { width(&plain(text)).div_ceil(columns.max(1)).max(1) } else { 1 }
+    if !view.wrap {
+        return 1;
+    }
+    let text = plain(text);
+    let hidden = if view.times == Times::Off { stamp(&text).map_or(0, |stamp| stamp.columns) } else { 0 };
+    (width(&text) - hidden).div_ceil(columns.max(1)).max(1)
 }
 
 /// The top line when the last line is at the bottom.
@@ -99,19 +109,46 @@ pub(in crate::tui) fn hold(view: &mut LogView, columns: usize, height: usize) {
     stop_at(view, view.window.lines.get(at).map_or(0, |line| line.at));
 }
 
-/// `FOLLOW`, or where it stopped and what came since.
+/// The byte at which the line at the top begins.
+pub(in crate::tui) fn top_byte(view: &LogView, columns: usize, height: usize) -> u64 {
+    view.window.lines.get(top(view, columns, height)).map_or(0, |line| line.at)
+}
+
+/// `FOLLOW`, or the line where it stopped and what came since; what is searched and shown.
 pub(in crate::tui) fn title(v: &View<'_>) -> String {
     let view = &v.ui.log;
-    let wrap = if view.wrap { "wrap on" } else { "wrap off" };
-    match view.stopped_at {
-        None => format!("FOLLOW  {wrap}"),
-        Some(at) => {
-            let percent = (at * 100).checked_div(view.window.size).unwrap_or(0);
-            let new = view.window.size.saturating_sub(view.seen);
-            let new = if new > 0 { format!(", {} new", crate::model::Bytes(new)) } else { String::new() };
-            format!("AT {percent}%{new}  {wrap}")
-        }
+    let place = match view.stopped_at {
+        None => "FOLLOW".to_owned(),
+        Some(at) => format!("AT LINE {}{}", line_number(view, at), came_since(&view.window)),
+    };
+    let only = view.only.as_ref().map_or_else(String::new, |only| {
+        format!("  &{}{}", only.text(), if view.window.sifting { " .." } else { "" })
+    });
+    let search = match (&view.find, &view.search) {
+        (Some(find), _) => format!("  /{} {}%", find.pattern.text(), view.searched),
+        (None, Some(search)) => format!("  /{}", search.text()),
+        (None, None) => String::new(),
+    };
+    format!("{place}{only}{search}  {}", if view.wrap { "wrap on" } else { "wrap off" })
+}
+
+/// Exact where the lines before are counted; with `~` by the length of the lines on hand where they are not.
+fn line_number(view: &LogView, at: u64) -> String {
+    let window = &view.window;
+    let index = window.lines.partition_point(|line| line.at < at) as u64;
+    if let Some(first) = window.number {
+        return (first + index).to_string();
     }
+    if window.begin == 0 && view.only.is_none() {
+        return (index + 1).to_string();
+    }
+    let lines = window.lines.len() as u64;
+    let bytes = window.end.saturating_sub(window.begin).max(1);
+    format!("~{}", at.saturating_mul(lines) / bytes + 1)
+}
+
+fn came_since(window: &LogWindow) -> String {
+    window.fresh.filter(|fresh| *fresh > 0).map_or_else(String::new, |fresh| format!(", {fresh} new"))
 }
 
 /// Whether the window on hand is that of `row`.
@@ -137,6 +174,16 @@ fn nothing(v: &View<'_>, row: &JobRow) -> String {
 /// The lines.
 pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
     let view = &v.ui.log;
+    if belongs(v, row) && view.window.lines.is_empty() && view.only.is_some() && view.window.size > 0 {
+        let only = view.only.as_ref().map_or("", |only| only.text());
+        let text = if view.window.sifting {
+            "Searching.".to_owned()
+        } else {
+            format!("No line has \"{only}\".  Esc shows all.")
+        };
+        c.text(area, 0, &text, Role::ToastWarn);
+        return;
+    }
     if !belongs(v, row) || view.window.lines.is_empty() {
         c.text(area, 0, &nothing(v, row), Role::Dim);
         return;
@@ -144,6 +191,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
     let (columns, mut height) = (usize::from(area.width), area.height);
     let state = match &view.window.state {
         LogState::Truncated(at) => format!("file truncated {}", clock(*at, &v.ui.tz)),
+        LogState::Replaced(at) => format!("file replaced {}", clock(*at, &v.ui.tz)),
         LogState::Gone => "file gone".to_owned(),
         LogState::Failed(why) => format!("cannot be read: {why}"),
         LogState::Reading | LogState::There | LogState::NotYet => String::new(),
@@ -154,8 +202,12 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
     }
     let top = top(view, columns, usize::from(height));
     let mut at = 0;
-    for line in view.window.lines.iter().skip(top) {
+    for (n, line) in view.window.lines.iter().enumerate().skip(top) {
         let text = styled(&line.text, c.theme.depth, c.theme.log_ansi);
+        let mut text = timed(text, view, n, c.theme.style(Role::Timestamp));
+        for pattern in view.search.iter().chain(&view.only) {
+            text = pattern.mark(text, c.theme.style(Role::Search));
+        }
         let pieces = if view.wrap { wrap(&text, columns) } else { vec![sideways(text, view.sideways)] };
         for piece in pieces {
             if at >= height {
@@ -165,6 +217,30 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
             at += 1;
         }
     }
+}
+
+/// A line with its time as it is wanted.
+fn timed(text: Line<'static>, view: &LogView, n: usize, style: Style) -> Line<'static> {
+    let lines = &view.window.lines;
+    let at = |n: usize| lines.get(n).and_then(|line| stamp(&plain(&line.text)));
+    let Some(own) = at(n).filter(|_| view.times != Times::Clock) else { return text };
+    let mut rest = sideways(text, own.columns);
+    if view.times == Times::Relative {
+        let before = n.checked_sub(1).and_then(at);
+        rest.spans.insert(0, Span::styled(own.since(before), style));
+    }
+    rest
+}
+
+/// Other times, if the log has any.
+pub(in crate::tui) fn change_times(ui: &mut Ui) {
+    if !ui.log.window.lines.iter().any(|line| stamp(&plain(&line.text)).is_some()) {
+        ui.say(Level::Info, "this log has no times: its program prints none", None);
+        return;
+    }
+    let (times, words) = ui.log.times.next();
+    ui.log.times = times;
+    ui.say(Level::Info, words, None);
 }
 
 /// A line without its first columns.

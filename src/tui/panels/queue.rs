@@ -123,8 +123,8 @@ pub(in crate::tui) fn time(v: &View<'_>, row: &JobRow) -> String {
 pub(in crate::tui) fn why(v: &View<'_>, row: &JobRow) -> (String, Role) {
     let late = if row.late { "LATE " } else { "" };
     if let Some(at) = row.cancel_at.filter(|_| row.state != Cursor::Done) {
-        if pending::undoable(row, &v.now) {
-            let left = between(v.now.wall_ms, at).0.div_ceil(1000);
+        if pending::undoable(row, &v.exact) {
+            let left = between(v.exact.wall_ms, at).0.div_ceil(1000);
             return (format!("cancel in {left} s, u undoes"), Role::Stop);
         }
         return ("being cancelled".to_owned(), Role::Stop);

@@ -46,16 +46,19 @@ fn told(Message { level, text, armed, .. }: &Message) -> (String, Role, &'static
 
 fn lost(v: &View<'_>) -> Option<(String, Role, &'static str)> {
     match &v.ui.connection {
-        Connection::Lost { why, .. } if v.ui.known => Some((format!("! {why}"), Role::ToastError, "")),
+        Connection::Lost { why, .. } if v.ui.known => {
+            let tail = if v.ui.can_start { "S: start it" } else { "" };
+            Some((format!("! {why}"), Role::ToastError, tail))
+        }
         Connection::Lost { .. } | Connection::Live | Connection::Stale { .. } => None,
     }
 }
 
 /// A cancel whose undo window is open.
 fn closing(v: &View<'_>) -> Option<(String, Role, &'static str)> {
-    let mut closing = v.snap.jobs.iter().filter(|row| pending::undoable(row, &v.now));
+    let mut closing = v.snap.jobs.iter().filter(|row| pending::undoable(row, &v.exact));
     let row = closing.next()?;
-    let left = between(v.now.wall_ms, row.cancel_at.unwrap_or(0)).0.div_ceil(1000);
+    let left = between(v.exact.wall_ms, row.cancel_at.unwrap_or(0)).0.div_ceil(1000);
     let more = closing.count();
     let more = if more > 0 { format!(" (+{more} more)") } else { String::new() };
     Some((format!("cancelling #{} in {left} s{more}", row.id), Role::Stop, "u undo"))

@@ -8,6 +8,7 @@ use crate::protocol::{
     Command, Connection, JobDetail, Query, Reply, Request, ServerMessage, Snapshot, Update,
 };
 use crate::tui::shell::logfeed::LogWindow;
+use crate::tui::shell::logscan::LogFound;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +18,16 @@ use std::time::Duration;
 pub trait Connector: Send {
     /// One try, the hello exchanged. The text says why not, and what to do.
     fn connect(&mut self) -> Result<Box<dyn Session>, String>;
+
+    /// Whether [`Connector::start`] can do anything.
+    fn can_start(&self) -> bool {
+        false
+    }
+
+    /// Starts the scheduler if none runs. The text says why it cannot.
+    fn start(&mut self) -> Result<(), String> {
+        Err("the scheduler cannot be started from here: overnight serve".to_owned())
+    }
 }
 
 /// A connection that is ready for requests.
@@ -57,6 +68,15 @@ pub enum FeedEvent {
     Connection(Connection),
     /// Lines of the log on the screen.
     Log(Box<LogWindow>),
+    /// How a search in a log stands, by its number.
+    Found(u64, LogFound),
+    /// A frame took long to write, or could not be; or one that was left out can be drawn now.
+    Written {
+        /// How long it took.
+        took_ms: u64,
+        /// Why it could not be written.
+        failed: Option<std::io::Error>,
+    },
     /// A key, a paste, a new size.
     Input(crossterm::event::Event),
     /// A theme's file was saved.
@@ -96,6 +116,10 @@ pub enum UiCommand {
     Refresh,
     /// Ask whether the scheduler is there.
     Ping,
+    /// Start the scheduler.
+    Start,
+    /// Tell somebody who does not look.
+    Notify(String),
     /// Draw everything again.
     Repaint,
     /// Stop until `fg`.
@@ -129,7 +153,9 @@ impl UiCommand {
             Self::Detail(job) => (Asked::Detail(job), Request::Query(Query::Job { job })),
             Self::Refresh => (Asked::Snapshot, Request::Query(Query::Snapshot { since: None })),
             Self::Ping => (Asked::Ping, Request::Query(Query::Ping)),
-            Self::Repaint
+            Self::Start
+            | Self::Notify(_)
+            | Self::Repaint
             | Self::Suspend
             | Self::Themes
             | Self::Theme(_)
@@ -179,6 +205,15 @@ pub(in crate::tui) struct Link {
     pub(in crate::tui) every: Span,
 }
 
+/// What ends the pause between two tries.
+#[derive(Clone, Copy)]
+enum Hurry {
+    /// Try again.
+    Again,
+    /// Start the scheduler, and try again.
+    Start,
+}
+
 /// The first pause between two tries; doubled up to the last.
 const RETRY_FIRST_MS: u64 = 500;
 const RETRY_LAST_MS: u64 = 8_000;
@@ -195,12 +230,17 @@ impl Link {
         })?;
         std::thread::Builder::new().name("send".into()).spawn(move || {
             for command in commands {
+                if command == UiCommand::Start {
+                    // The link's thread has ended only if the dashboard has.
+                    let _ended = hurry.send(Hurry::Start);
+                    continue;
+                }
                 let refresh = command == UiCommand::Refresh;
                 let Some((asked, request)) = command.request() else { continue };
                 let sent = locked(&line).send(asked, &request);
                 if refresh && !sent {
                     // The link's thread has ended only if the dashboard has.
-                    let _ended = hurry.send(());
+                    let _ended = hurry.send(Hurry::Again);
                 } else if let (false, Asked::Command(_)) = (sent, asked) {
                     let message = "no scheduler: nothing was changed".to_owned();
                     let reply = Box::new(Reply::Unavailable { message });
@@ -218,7 +258,7 @@ fn link(
     mut connector: Box<dyn Connector>,
     events: &Sender<FeedEvent>,
     line: &Shared,
-    (hurried, every): (&Receiver<()>, Span),
+    (hurried, every): (&Receiver<Hurry>, Span),
 ) {
     let mut pause = RETRY_FIRST_MS;
     loop {
@@ -254,7 +294,16 @@ fn link(
             return;
         }
         match hurried.recv_timeout(Duration::from_millis(pause)) {
-            Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(Hurry::Start) => match connector.start() {
+                Ok(()) => pause = RETRY_FIRST_MS,
+                Err(why) => {
+                    let retry_in = Span(RETRY_FIRST_MS);
+                    if events.send(FeedEvent::Connection(Connection::Lost { why, retry_in })).is_err() {
+                        return;
+                    }
+                }
+            },
+            Ok(Hurry::Again) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
         pause = (pause * 2).min(RETRY_LAST_MS);

@@ -2,13 +2,18 @@
 //!
 //! inotify says when to look again; every two seconds it looks anyway, for file systems that do not tell. The view gets
 //! tidied lines with the byte each begins at, so that a place in the log stays the same place while the file grows.
+//! Searches, filters and line numbers walk the whole file, a piece between two looks at what is wished.
 
 use crate::beneath;
 use crate::clock;
+use crate::tui::panels::logmatch::Pattern;
 use crate::tui::panels::logtext::tidy;
 use crate::tui::shell::feed::FeedEvent;
+use crate::tui::shell::logscan::{Finder, LineCount, LogFind, LogFound, Sieve};
 use notify::{EventKind, RecursiveMode, Watcher as _};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -20,6 +25,10 @@ pub struct LogWant {
     pub path: PathBuf,
     /// Where in it.
     pub from: LogFrom,
+    /// Only lines that match.
+    pub only: Option<Pattern>,
+    /// How many lines came after this byte is to be told, and the numbers of lines.
+    pub since: Option<u64>,
 }
 
 /// Where in a log.
@@ -46,6 +55,12 @@ pub struct LogWindow {
     pub size: u64,
     /// What became of the file.
     pub state: LogState,
+    /// The number of the first line in the file, from 1, once that is counted.
+    pub number: Option<u64>,
+    /// Lines after the byte that was asked about.
+    pub fresh: Option<u64>,
+    /// Matching lines are still being looked for.
+    pub sifting: bool,
 }
 
 /// One line of a log.
@@ -69,6 +84,8 @@ pub enum LogState {
     NotYet,
     /// It got shorter: wall milliseconds.
     Truncated(i64),
+    /// Another file has its name: wall milliseconds.
+    Replaced(i64),
     /// It was there and is no more.
     Gone,
     /// It cannot be read.
@@ -84,9 +101,11 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// Reads one window.
 pub fn read_window(path: &Path, from: LogFrom) -> io::Result<LogWindow> {
-    // A pipe that the work has put in its place would be waited for without an end.
-    let (mut file, stat) = beneath::named_file(path)?;
-    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    let (file, stat) = beneath::named_file(path)?;
+    window(&file, u64::try_from(stat.st_size).unwrap_or(0), path, from)
+}
+
+fn window(file: &File, size: u64, path: &Path, from: LogFrom) -> io::Result<LogWindow> {
     let (begin, end) = match from {
         LogFrom::Tail => (size.saturating_sub(REACH), size),
         LogFrom::Around(at) => {
@@ -94,10 +113,11 @@ pub fn read_window(path: &Path, from: LogFrom) -> io::Result<LogWindow> {
             (at.saturating_sub(REACH), size.min(at.saturating_add(2 * REACH)))
         }
     };
-    file.seek(SeekFrom::Start(begin))?;
-    let mut bytes = Vec::with_capacity(usize::try_from(end - begin).unwrap_or(0));
-    file.take(end - begin).read_to_end(&mut bytes)?;
-    let end = begin + bytes.len() as u64;
+    let mut bytes = vec![0; usize::try_from(end - begin).unwrap_or(0)];
+    // Cut off while it is read: it is seen to be shorter at the next look.
+    let got = read_whole(file, &mut bytes, begin)?;
+    bytes.truncate(got);
+    let end = begin + got as u64;
     // Whole lines only, where there are any: the first one may have begun before the window, the last may go on after it.
     let skip = if begin == 0 { 0 } else { bytes.iter().position(|b| *b == b'\n').map_or(0, |at| at + 1) };
     let keep = if end == size {
@@ -119,11 +139,26 @@ pub fn read_window(path: &Path, from: LogFrom) -> io::Result<LogWindow> {
         end: begin + keep.max(skip) as u64,
         size,
         state: LogState::There,
+        ..LogWindow::default()
     })
 }
 
+/// Reads from a place until the buffer is full or the file ends; how much.
+pub(super) fn read_whole(file: &File, bytes: &mut [u8], from: u64) -> io::Result<usize> {
+    let mut got = 0;
+    while got < bytes.len() {
+        match file.read_at(&mut bytes[got..], from + got as u64) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
 /// The end of a progress bar's line, the beginning of any other.
-fn bounded(raw: &[u8]) -> &[u8] {
+pub(super) fn bounded(raw: &[u8]) -> &[u8] {
     if raw.len() <= LINE_BYTES {
         raw
     } else if raw.contains(&b'\r') {
@@ -138,6 +173,10 @@ fn bounded(raw: &[u8]) -> &[u8] {
 pub(in crate::tui) enum LogMessage {
     /// Show this, or nothing.
     Want(Option<LogWant>),
+    /// Search, or give a search up.
+    Find(Option<LogFind>),
+    /// No two readings of a growing file within this.
+    Pace(Duration),
     /// The file may have changed.
     Changed,
 }
@@ -152,50 +191,124 @@ pub(in crate::tui) struct LogReader {
     pub(in crate::tui) pause: Duration,
 }
 
+/// A log that is looked at.
+struct Looking {
+    want: LogWant,
+    watch: Option<notify::RecommendedWatcher>,
+    /// The file as it was opened last, which file that is, and its size.
+    file: Option<(File, u64, u64)>,
+    state: LogState,
+    /// What was told last.
+    told: LogWindow,
+    sieve: Option<Sieve>,
+    count: LineCount,
+    /// Counts what came since a byte.
+    fresh: Option<(u64, LineCount)>,
+    finder: Option<Finder>,
+    /// When it was looked at last, and whether it has changed since.
+    looked_ms: u64,
+    is_changed: bool,
+}
+
+/// The screen is gone.
+struct Gone;
+
 impl LogReader {
-    pub(in crate::tui) fn run(self) {
-        let mut want: Option<LogWant> = None;
-        let mut watch: Option<notify::RecommendedWatcher> = None;
-        let mut last: Option<LogWindow> = None;
-        loop {
-            let message = match &want {
-                None => self.wants.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(_) => self.wants.recv_timeout(POLL),
-            };
-            let (mut fresh, mut next) = match message {
-                Ok(LogMessage::Want(new)) => (true, new),
-                Ok(LogMessage::Changed) | Err(RecvTimeoutError::Timeout) => (false, want.clone()),
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
-            // A file that grows all the time is read a few times a second; a new wish is met at once.
-            let until = clock::monotonic().0 + self.pause.as_millis() as u64;
-            loop {
-                let left = if fresh { 0 } else { until.saturating_sub(clock::monotonic().0) };
-                match self.wants.recv_timeout(Duration::from_millis(left)) {
-                    Ok(LogMessage::Want(new)) => (fresh, next) = (true, new),
-                    Ok(LogMessage::Changed) => {}
-                    Err(RecvTimeoutError::Timeout) => break,
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-            }
-            let moved = want.as_ref().map(|w| &w.path) != next.as_ref().map(|w| &w.path);
-            if moved {
-                last = None;
-                watch = None;
-            }
-            want = next;
-            let Some(want) = &want else { continue };
-            if watch.is_none() && want.path.exists() {
-                watch = self.watch(&want.path);
-            }
-            let window = look(want, last.as_ref());
-            if last.as_ref() != Some(&window) {
-                last = Some(window.clone());
-                if self.events.send(FeedEvent::Log(Box::new(window))).is_err() {
-                    return;
-                }
-            }
+    pub(in crate::tui) fn run(mut self) {
+        let mut looking: Option<Looking> = None;
+        // The screen is gone: nothing is read any more.
+        while let Ok(()) = self.turn(&mut looking) {}
+    }
+
+    /// Waits for a message or for the next look, then does one piece of what is to be done.
+    fn turn(&mut self, looking: &mut Option<Looking>) -> Result<(), Gone> {
+        let message = match looking.as_ref().map(|looking| looking.rest(self.pause)) {
+            None => self.wants.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(rest) => self.wants.recv_timeout(rest),
+        };
+        let mut next = match message {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return Err(Gone),
+        };
+        while let Some(message) = next {
+            self.hear(message, looking);
+            next = self.wants.try_recv().ok();
         }
+        let Some(looking) = looking else { return Ok(()) };
+        if looking.is_due(self.pause) {
+            if looking.watch.is_none() && looking.want.path.exists() {
+                looking.watch = self.watch(&looking.want.path);
+            }
+            looking.look();
+            self.tell(looking)?;
+        } else {
+            self.work(looking)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, message: LogMessage, looking: &mut Option<Looking>) {
+        match (message, looking) {
+            (LogMessage::Want(None), looking) => *looking = None,
+            (LogMessage::Want(Some(want)), Some(looking)) if looking.want.path == want.path => {
+                looking.want = want;
+                looking.looked_ms = 0;
+                // Whoever moves has read what became of the file.
+                if matches!(looking.state, LogState::Truncated(_) | LogState::Replaced(_)) {
+                    looking.state = LogState::There;
+                }
+            }
+            (LogMessage::Want(Some(want)), looking) => *looking = Some(Looking::new(want)),
+            (LogMessage::Find(ask), Some(looking)) => looking.finder = ask.map(Finder::new),
+            (LogMessage::Changed, Some(looking)) => looking.is_changed = true,
+            (LogMessage::Pace(pause), _) => self.pause = pause,
+            (LogMessage::Find(_) | LogMessage::Changed, None) => {}
+        }
+    }
+
+    /// Tells what is to be seen, if that is news.
+    fn tell(&self, looking: &mut Looking) -> Result<(), Gone> {
+        let window = looking.window();
+        if looking.told == window {
+            return Ok(());
+        }
+        looking.told = window.clone();
+        self.events.send(FeedEvent::Log(Box::new(window))).map_err(|_| Gone)
+    }
+
+    /// One piece of a walk: the search first, it is waited for.
+    fn work(&self, looking: &mut Looking) -> Result<(), Gone> {
+        let Some((file, _, size)) = &looking.file else {
+            if let Some(finder) = looking.finder.take() {
+                self.found(&finder, LogFound::Nothing)?;
+            }
+            return Ok(());
+        };
+        if let Some(finder) = &mut looking.finder {
+            let found = finder.step(file, *size).unwrap_or(LogFound::Nothing);
+            self.found(finder, found)?;
+            if !matches!(found, LogFound::Searching(_)) {
+                looking.finder = None;
+            }
+            return Ok(());
+        }
+        if let Some(sieve) = looking.sieve.as_mut().filter(|sieve| !sieve.is_done()) {
+            // What cannot be read now is tried again at the next look.
+            let is_over = sieve.step(file, *size).is_err() || sieve.is_done();
+            return if is_over { self.tell(looking) } else { Ok(()) };
+        }
+        let fresh = looking.fresh.as_mut().map(|(_, count)| count).filter(|count| !count.reaches(*size));
+        let count = fresh.or_else(|| Some(&mut looking.count).filter(|count| !count.reaches(*size)));
+        if let Some(count) = count {
+            let is_over = !count.step(file, *size).unwrap_or(false);
+            return if is_over { self.tell(looking) } else { Ok(()) };
+        }
+        Ok(())
+    }
+
+    fn found(&self, finder: &Finder, found: LogFound) -> Result<(), Gone> {
+        self.events.send(FeedEvent::Found(finder.ask.id, found)).map_err(|_| Gone)
     }
 
     /// Watches a file, if it is there and the system has watches left; the poll does without.
@@ -214,27 +327,124 @@ impl LogReader {
     }
 }
 
-/// Reads what is wanted; where it cannot, the lines seen last stay.
-fn look(want: &LogWant, last: Option<&LogWindow>) -> LogWindow {
-    let keep =
-        |state: LogState| LogWindow { path: want.path.clone(), state, ..last.cloned().unwrap_or_default() };
-    let seen = last.is_some_and(|window| !window.lines.is_empty());
-    match read_window(&want.path, want.from) {
-        Ok(window) => {
-            let shrunk = last.is_some_and(|last| window.size < last.size);
-            let state = if shrunk { LogState::Truncated(clock::wall_ms()) } else { LogState::There };
-            match last.map(|last| &last.state) {
-                // Said until the file grows again.
-                Some(old @ LogState::Truncated(_)) if last.is_some_and(|l| l.size == window.size) => {
-                    LogWindow { state: old.clone(), ..window }
+impl Looking {
+    fn new(want: LogWant) -> Self {
+        Self {
+            want,
+            watch: None,
+            file: None,
+            state: LogState::Reading,
+            told: LogWindow::default(),
+            sieve: None,
+            count: LineCount::default(),
+            fresh: None,
+            finder: None,
+            looked_ms: 0,
+            is_changed: false,
+        }
+    }
+
+    /// Whether there is a walk to go on with.
+    fn has_work(&self) -> bool {
+        self.finder.is_some() || self.sieve.as_ref().is_some_and(|sieve| !sieve.is_done()) || self.counts()
+    }
+
+    /// Whether lines are still to be counted.
+    fn counts(&self) -> bool {
+        let Some((_, _, size)) = self.file else { return false };
+        let fresh = self.fresh.as_ref().is_some_and(|(_, count)| !count.reaches(size));
+        self.want.since.is_some() && (fresh || !self.count.reaches(size))
+    }
+
+    /// When the file is looked at again: a wish at once, a file that grows a few times a second.
+    fn due_ms(&self, pause: Duration) -> u64 {
+        let wait = if self.is_changed { pause } else { POLL };
+        if self.looked_ms == 0 { 0 } else { self.looked_ms + wait.as_millis() as u64 }
+    }
+
+    fn is_due(&self, pause: Duration) -> bool {
+        clock::monotonic().0 >= self.due_ms(pause)
+    }
+
+    /// How long nothing is to be done.
+    fn rest(&self, pause: Duration) -> Duration {
+        if self.has_work() {
+            return Duration::ZERO;
+        }
+        Duration::from_millis(self.due_ms(pause).saturating_sub(clock::monotonic().0))
+    }
+
+    /// Opens the file and sees what has become of it.
+    fn look(&mut self) {
+        (self.looked_ms, self.is_changed) = (clock::monotonic().0.max(1), false);
+        // A pipe that the work has put in its place would be waited for without an end.
+        let opened = beneath::named_file(&self.want.path);
+        let before = self.file.as_ref().map(|(_, which, size)| (*which, *size));
+        self.file = None;
+        let state = match opened {
+            Ok((file, stat)) => {
+                let (which, size) = (stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0));
+                self.file = Some((file, which, size));
+                match before {
+                    Some((old, _)) if old != which => LogState::Replaced(clock::wall_ms()),
+                    Some((_, old)) if old > size => LogState::Truncated(clock::wall_ms()),
+                    // Said until the file grows again.
+                    Some((_, old)) if old == size => self.state.clone(),
+                    _ => LogState::There,
                 }
-                _ => LogWindow { state, ..window },
             }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let was_never = matches!(self.state, LogState::Reading | LogState::NotYet);
+                if was_never { LogState::NotYet } else { LogState::Gone }
+            }
+            Err(error) => LogState::Failed(error.to_string()),
+        };
+        if matches!(state, LogState::Replaced(_) | LogState::Truncated(_)) && state != self.state {
+            // Another file has to be watched anew, and nothing that was counted counts.
+            (self.sieve, self.count, self.fresh, self.watch) = (None, LineCount::default(), None, None);
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            keep(if seen { LogState::Gone } else { LogState::NotYet })
+        self.state = state;
+        let Some((_, _, size)) = &self.file else { return };
+        match &self.want.only {
+            None => self.sieve = None,
+            Some(only) => match &mut self.sieve {
+                Some(sieve) if sieve.is(only, self.want.from) => sieve.grown(),
+                sieve => *sieve = Some(Sieve::new(only.clone(), self.want.from, *size)),
+            },
         }
-        Err(error) => keep(LogState::Failed(error.to_string())),
+        match self.want.since {
+            None => self.fresh = None,
+            Some(since) if self.fresh.as_ref().is_some_and(|(from, _)| *from == since) => {}
+            Some(since) => self.fresh = Some((since, LineCount::after(since))),
+        }
+    }
+
+    /// What is to be seen. Where the file cannot be read, or is not what it was, the lines seen last stay.
+    fn window(&self) -> LogWindow {
+        let path = self.want.path.clone();
+        let kept = |state| LogWindow { path: path.clone(), state, ..self.told.clone() };
+        let (Some((file, _, size)), LogState::There) = (&self.file, &self.state) else {
+            return kept(self.state.clone());
+        };
+        let mut window = match &self.sieve {
+            None => match window(file, *size, &path, self.want.from) {
+                Ok(window) => window,
+                Err(error) => return kept(LogState::Failed(error.to_string())),
+            },
+            Some(sieve) => {
+                let (lines, begin, end) = sieve.found(*size);
+                let state = LogState::There;
+                let sifting = !sieve.is_done();
+                LogWindow { path, lines, begin, end, size: *size, state, sifting, ..LogWindow::default() }
+            }
+        };
+        if self.want.since.is_some() {
+            let first = window.lines.first().map_or(0, |line| line.at);
+            window.number = self.count.number(file, first).ok().flatten().filter(|_| self.sieve.is_none());
+            let fresh = self.fresh.as_ref().filter(|(_, count)| count.reaches(*size));
+            window.fresh = fresh.map(|(_, count)| count.lines());
+        }
+        window
     }
 }
 
@@ -288,51 +498,172 @@ mod tests {
         assert_eq!(window.lines[0].text, "199999");
     }
 
-    #[test]
-    fn a_growing_file_is_shown_as_it_grows_and_nothing_is_read_when_nothing_is_wanted() {
-        const PATIENCE: Duration = Duration::from_secs(20);
-        let (_dir, path) = file(b"one\n");
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn reader() -> (Sender<LogMessage>, Receiver<FeedEvent>, std::thread::JoinHandle<()>) {
         let (send, wants) = std::sync::mpsc::channel();
         let (events, arrives) = std::sync::mpsc::channel();
         let reader = LogReader { wants, wake: send.clone(), events, pause: Duration::from_millis(10) };
-        let thread = std::thread::spawn(move || reader.run());
-        let next = || match arrives.recv_timeout(PATIENCE).unwrap() {
-            FeedEvent::Log(window) => window.lines.last().map(|line| line.text.clone()).unwrap_or_default(),
-            other => panic!("{other:?}"),
-        };
-        let want = LogWant { path: path.clone(), from: LogFrom::Tail };
-        send.send(LogMessage::Want(Some(want))).unwrap();
-        assert_eq!(next(), "one");
+        (send, arrives, std::thread::spawn(move || reader.run()))
+    }
+
+    fn want(path: &Path, from: LogFrom) -> LogWant {
+        LogWant { path: path.to_owned(), from, only: None, since: None }
+    }
+
+    /// The next window that is as it should be.
+    fn until(arrives: &Receiver<FeedEvent>, is: impl Fn(&LogWindow) -> bool) -> LogWindow {
+        loop {
+            match arrives.recv_timeout(PATIENCE).unwrap() {
+                FeedEvent::Log(window) if is(&window) => return *window,
+                _ => {}
+            }
+        }
+    }
+
+    fn last(window: &LogWindow) -> &str {
+        window.lines.last().map_or("", |line| &line.text)
+    }
+
+    #[test]
+    fn a_growing_file_is_shown_as_it_grows_and_nothing_is_read_when_nothing_is_wanted() {
+        let (_dir, path) = file(b"one\n");
+        let (send, arrives, thread) = reader();
+        send.send(LogMessage::Want(Some(want(&path, LogFrom::Tail)))).unwrap();
+        until(&arrives, |window| last(window) == "one");
         let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
         for n in 0..3 {
             writeln!(log, "more {n}").unwrap();
-            while next() != format!("more {n}") {}
+            until(&arrives, |window| last(window) == format!("more {n}"));
         }
         send.send(LogMessage::Want(None)).unwrap();
         writeln!(log, "unseen").unwrap();
         send.send(LogMessage::Changed).unwrap();
         drop(arrives);
         // The thread has nobody to tell: the next window ends it.
-        send.send(LogMessage::Want(Some(LogWant { path, from: LogFrom::Tail }))).unwrap();
+        send.send(LogMessage::Want(Some(want(&path, LogFrom::Tail)))).unwrap();
         thread.join().unwrap();
     }
 
     #[test]
-    fn a_file_that_shrinks_or_goes_keeps_its_last_lines() {
+    fn a_file_that_shrinks_is_replaced_or_goes_keeps_its_last_lines() {
         let (dir, path) = file(b"one\ntwo\n");
-        let want = LogWant { path: path.clone(), from: LogFrom::Tail };
-        assert_eq!(
-            look(&LogWant { path: dir.path().join("none"), ..want.clone() }, None).state,
-            LogState::NotYet
-        );
-        let first = look(&want, None);
+        let none = dir.path().join("none");
+        let mut looking = Looking::new(want(&none, LogFrom::Tail));
+        looking.look();
+        assert_eq!(looking.window().state, LogState::NotYet);
+        let mut looking = Looking::new(want(&path, LogFrom::Tail));
+        let mut see = || {
+            looking.look();
+            looking.told = looking.window();
+            (looking.told.state.clone(), looking.told.lines.len())
+        };
+        assert_eq!(see(), (LogState::There, 2));
         std::fs::write(&path, "x\n").unwrap();
-        let second = look(&want, Some(&first));
-        assert!(matches!(second.state, LogState::Truncated(_)), "{second:?}");
-        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"y\n").unwrap();
-        assert_eq!(look(&want, Some(&second)).state, LogState::There);
+        for _ in 0..2 {
+            let seen = see();
+            assert!(matches!(seen, (LogState::Truncated(_), 2)), "{seen:?}");
+        }
+        let append = |text: &[u8]| {
+            std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(text).unwrap();
+        };
+        append(b"y\nz\n");
+        assert_eq!(see(), (LogState::There, 3));
+        std::fs::write(&none, "another\n").unwrap();
+        std::fs::rename(&none, &path).unwrap();
+        let seen = see();
+        assert!(matches!(seen, (LogState::Replaced(_), 3)), "{seen:?}");
+        append(b"y\n");
+        assert_eq!(see(), (LogState::There, 2));
         std::fs::remove_file(&path).unwrap();
-        let gone = look(&want, Some(&second));
-        assert_eq!((gone.state, gone.lines.len()), (LogState::Gone, 1));
+        assert_eq!(see(), (LogState::Gone, 2));
+        assert_eq!(see(), (LogState::Gone, 2));
+    }
+
+    #[test]
+    fn line_numbers_and_what_came_since_are_counted_beside() {
+        let (_dir, path) = file(&numbered(300_000));
+        let (send, arrives, _thread) = reader();
+        let since = Some(13 * 300_000);
+        let around = LogWant { since, ..want(&path, LogFrom::Around(13 * 200_000)) };
+        send.send(LogMessage::Want(Some(around))).unwrap();
+        let window = until(&arrives, |window| window.number.is_some() && window.fresh.is_some());
+        assert_eq!(window.number, Some(window.begin / 13 + 1));
+        assert_eq!(window.fresh, Some(0));
+        let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        log.write_all(b"one\ntwo\nthree\n").unwrap();
+        let window = until(&arrives, |window| window.fresh != Some(0) && window.fresh.is_some());
+        assert_eq!(window.fresh, Some(3));
+    }
+
+    fn found(arrives: &Receiver<FeedEvent>, wanted: u64) -> LogFound {
+        loop {
+            match arrives.recv_timeout(PATIENCE).unwrap() {
+                FeedEvent::Found(id, found) if id == wanted && !matches!(found, LogFound::Searching(_)) => {
+                    return found;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_goes_both_ways_and_round_over_pieces_of_any_size() {
+        // Three pieces, a match at both ends and one in the middle.
+        let mut log = numbered(200_000);
+        log[13 * 100_000..13 * 100_000 + 4].copy_from_slice(b"MARK");
+        let (_dir, path) = file(&log);
+        let (send, arrives, _thread) = reader();
+        send.send(LogMessage::Want(Some(want(&path, LogFrom::Tail)))).unwrap();
+        let mut id = 0;
+        let mut find = |typed: &str, from: u64, inclusive: bool, forward: bool| {
+            id += 1;
+            let pattern = Pattern::new(typed).unwrap();
+            send.send(LogMessage::Find(Some(LogFind { id, pattern, from, inclusive, forward }))).unwrap();
+            found(&arrives, id)
+        };
+        let middle = 13 * 100_000;
+        for (from, forward, wraps) in
+            [(0, true, false), (middle, true, true), (middle + 13, true, true), (13 * 199_999, false, false)]
+        {
+            assert_eq!(find("mark", from, false, forward), LogFound::Line(middle, wraps), "{from} {forward}");
+        }
+        assert_eq!(find("mark", middle, true, true), LogFound::Line(middle, false));
+        assert_eq!(find("mark", middle, false, false), LogFound::Line(middle, true));
+        assert_eq!(find("0000000", 13 * 5, false, false), LogFound::Line(0, false));
+        assert_eq!(find("0199999", 0, false, false), LogFound::Line(13 * 199_999, true));
+        assert_eq!(find("re:line 0000001$", 13 * 7, false, true), LogFound::Line(13, true));
+        for forward in [true, false] {
+            assert_eq!(find("nowhere", middle, false, forward), LogFound::Nothing);
+        }
+    }
+
+    #[test]
+    fn a_filter_shows_matching_lines_only_around_any_place_and_as_the_file_grows() {
+        let (_dir, path) = file(&numbered(300_000));
+        let (send, arrives, _thread) = reader();
+        let mut wish = want(&path, LogFrom::Tail);
+        wish.only = Some(Pattern::new("re:00$").unwrap());
+        send.send(LogMessage::Want(Some(wish.clone()))).unwrap();
+        let window = until(&arrives, |window| !window.sifting);
+        assert!(window.lines.len() > 900 && window.lines.iter().all(|line| line.text.ends_with("00")));
+        assert_eq!(last(&window), "line 0299900");
+        let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        log.write_all(b"line 03").unwrap();
+        log.write_all(b"00000\nnot this\nand 00").unwrap();
+        let window = until(&arrives, |window| !window.sifting && last(window) == "and 00");
+        assert_eq!(window.lines[window.lines.len() - 2].text, "line 0300000");
+        log.write_all(b"1\n").unwrap();
+        until(&arrives, |window| !window.sifting && last(window) == "line 0300000");
+        wish.from = LogFrom::Around(13 * 150_000);
+        send.send(LogMessage::Want(Some(wish.clone()))).unwrap();
+        let window = until(&arrives, |window| !window.sifting && window.begin < 13 * 150_000);
+        assert!(window.lines.iter().any(|line| line.text == "line 0149900"));
+        assert!(window.lines.iter().any(|line| line.text == "line 0150000"));
+        // One line in the whole file, far from the place.
+        wish.only = Some(Pattern::new("line 0000007").unwrap());
+        send.send(LogMessage::Want(Some(wish))).unwrap();
+        let window = until(&arrives, |window| !window.sifting && window.lines.len() == 1);
+        assert_eq!((last(&window), window.begin), ("line 0000007", 0));
     }
 }

@@ -2,32 +2,40 @@
 
 pub(in crate::tui) mod feed;
 pub(in crate::tui) mod logfeed;
+pub(in crate::tui) mod logscan;
+mod manner;
 mod newfile;
 pub(in crate::tui) mod options;
+mod pace;
 pub(in crate::tui) mod screen;
 mod terminal;
 mod themewatch;
+mod writer;
 
 use crate::clock;
+use crate::config::Notify;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
+use crate::tui::look::colour::Depth;
 use crate::tui::look::theme::{self, Theme};
-use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
 use crate::tui::shell::options::Options;
+use crate::tui::shell::pace::Pace;
 use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
+use crate::tui::{figures, news};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
-use terminal::{Guard, Tty};
+use terminal::Guard;
 use themewatch::Wanted;
 use thiserror::Error;
+use writer::Writer;
 
 /// How the dashboard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,14 +72,12 @@ pub enum TuiError {
     Failed,
 }
 
-/// A frame is drawn no sooner after the last one, unless a key was pressed.
-const FRAME_MS: [u64; 2] = [100, 250];
-/// Running times move this often.
-const TICK_MS: [u64; 2] = [1_000, 2_000];
 /// Silence while jobs run is asked about after this.
 const QUIET_MS: u64 = 5_000;
 /// Without an answer the picture is old after this.
 const PATIENCE_MS: u64 = 3_000;
+/// With a frame that cannot be drawn nothing has to be looked at sooner, unless something arrives.
+const STUCK_MS: u64 = 1_000;
 /// Events taken in before a frame is drawn.
 const BATCH: usize = 1_000;
 
@@ -80,7 +86,12 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
     let (events, arrives) = channel();
     let (commands, asked) = channel();
     let (wants, wanted) = channel();
-    let remote = usize::from(options.remote);
+    let pace = Pace {
+        remote: usize::from(options.remote),
+        thrift: options.low_bandwidth,
+        focus: None,
+        pressed_ms: clock::now().boottime_ms,
+    };
     terminal::restore_on_panic(&events);
     let guard = Guard::take().map_err(|source| TuiError::Terminal { doing: "taken", source })?;
     terminal::start(&events).map_err(|source| TuiError::Thread { doing: "watches the terminal", source })?;
@@ -88,7 +99,7 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
         wants: wanted,
         wake: wants.clone(),
         events: events.clone(),
-        pause: Duration::from_millis(FRAME_MS[remote].max(250) * (1 + remote as u64)),
+        pause: Duration::from_millis(pace.log_ms()),
     };
     std::thread::Builder::new()
         .name("log".into())
@@ -97,15 +108,19 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
     let look = Wanted {
         name: options.theme.clone(),
         dir: options.theme_dir.clone(),
-        depth: options.depth,
+        depth: manner::few_colours(options.depth, options.low_bandwidth),
         glyphs: options.glyphs,
         broken: false,
     };
     look.watch(&events).map_err(|source| TuiError::Thread { doing: "watches themes", source })?;
-    Link { connector: Box::new(connector), events, commands: asked, every: Span(FRAME_MS[remote]) }
+    let writer =
+        Writer::start(&events).map_err(|source| TuiError::Thread { doing: "writes frames", source })?;
+    let can_start = connector.can_start();
+    Link { connector: Box::new(connector), events, commands: asked, every: Span(pace.frame_ms()) }
         .start()
         .map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
-    let mut shell = Shell::new(options, look, commands, wants);
+    let mut shell = Shell::new(options, look, (commands, wants), (writer, pace));
+    shell.ui.can_start = can_start;
     let ended = shell.run(&arrives);
     drop(guard);
     ended
@@ -141,12 +156,18 @@ struct Shell {
     theme: Theme,
     /// The theme that was wished for: another than `theme` while that one cannot be used.
     look: Wanted,
-    screen: Screenful<Tty>,
+    screen: Screenful<Writer>,
     commands: Sender<UiCommand>,
     wants: Sender<LogMessage>,
-    /// 1 if the terminal is at the other end of a network.
-    remote: usize,
+    pace: Pace,
+    /// How many colours the terminal has.
+    depth: Depth,
+    notify: Notify,
+    /// Low bandwidth has been offered.
+    is_offered: bool,
     want: Option<LogWant>,
+    /// The number of the search that the reader knows of.
+    finding: Option<u64>,
     /// The opened job and the revision of its row when it was last asked for.
     detail_asked: Option<(JobId, Option<Revision>)>,
     dirty: bool,
@@ -165,7 +186,12 @@ enum Next {
 }
 
 impl Shell {
-    fn new(options: Options, look: Wanted, commands: Sender<UiCommand>, wants: Sender<LogMessage>) -> Self {
+    fn new(
+        options: Options,
+        look: Wanted,
+        (commands, wants): (Sender<UiCommand>, Sender<LogMessage>),
+        (writer, pace): (Writer, Pace),
+    ) -> Self {
         let now = clock::now();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
         ui.me = options.me;
@@ -176,16 +202,21 @@ impl Shell {
             ui.say(Level::Error, fault.clone(), None);
         }
         ui.size = terminal::size();
+        (ui.thrift, ui.mouse) = (options.low_bandwidth, options.mouse);
         let mut shell = Self {
-            screen: Screenful::new(Tty, ui.size),
+            screen: Screenful::new(writer, ui.size).marked(options.sync),
             ui,
             snap: nothing(),
             theme: Theme::auto(options.depth),
             look,
             commands,
             wants,
-            remote: usize::from(options.remote),
+            pace,
+            depth: options.depth,
+            notify: options.notify,
+            is_offered: false,
             want: None,
+            finding: None,
             detail_asked: None,
             dirty: true,
             pressed: true,
@@ -197,42 +228,10 @@ impl Shell {
         shell
     }
 
-    /// Puts the wished theme on; one that cannot be used leaves the one that is on, and says why and where.
-    fn dress(&mut self) {
-        if self.theme.glyphs.is_none() {
-            // What was chosen in the settings.
-            self.look.glyphs = self.ui.glyphs;
-        }
-        let loaded = self.look.load();
-        self.look.broken = loaded.is_err();
-        match loaded {
-            Ok(theme) => {
-                let fault = self.ui.message.as_ref().is_some_and(|message| message.level == Level::Error);
-                if let Some(warning) = theme.warnings.first().filter(|_| !fault) {
-                    self.ui.say(Level::Warning, warning.clone(), None);
-                }
-                self.theme = theme;
-            }
-            Err(error) => self.ui.say(Level::Error, error.to_string(), None),
-        }
-        self.ui.theme.clone_from(&self.theme.name);
-        self.ui.glyphs = self.theme.glyphs(self.look.glyphs);
-    }
-
-    /// A theme's file was saved: says that it is on, where that is news. What else went wrong stays on the screen.
-    fn redress(&mut self) {
-        let (before, broken) = (self.theme.clone(), self.look.broken);
-        let message = self.ui.message.take();
-        self.dress();
-        let fault = message.as_ref().is_some_and(|message| message.level == Level::Error && !broken);
-        if self.ui.message.is_none() && (fault || (self.theme == before && !broken)) {
-            self.ui.message = message;
-        } else if self.ui.message.is_none() {
-            self.ui.say(Level::Info, format!("theme {} was read again", self.theme.name), None);
-        }
-    }
-
     fn run(&mut self, arrives: &Receiver<FeedEvent>) -> Result<Exit, TuiError> {
+        if self.ui.mouse {
+            self.mouse()?;
+        }
         loop {
             self.frame()?;
             let event = match self.pause() {
@@ -240,11 +239,14 @@ impl Shell {
                 Some(ms) => arrives.recv_timeout(Duration::from_millis(ms)),
             };
             let now = clock::now();
+            // An event that only tells of the terminal changes nothing on it.
+            let mut is_news = event.is_err();
             match event {
                 Ok(event) => {
                     let mut next = Some(event);
                     let mut taken = 0;
                     while let Some(event) = next {
+                        is_news |= !matches!(event, FeedEvent::Written { .. });
                         if let Next::End(exit) = self.take(event, now)? {
                             return Ok(exit);
                         }
@@ -255,12 +257,14 @@ impl Shell {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(TuiError::Failed),
             }
+            figures::catch_up(&mut self.ui, &mut self.snap, now);
             let settled = news::tick(&mut self.ui, &self.snap, now);
-            self.dirty = true;
+            self.dirty |= is_news;
             if let Next::End(exit) = self.obey(settled)? {
                 return Ok(exit);
             }
             self.listen(now);
+            self.follow_thrift();
             self.ask();
         }
     }
@@ -271,8 +275,8 @@ impl Shell {
             return Err(TuiError::Failed);
         }
         let now_ms = clock::monotonic().0;
-        let due = self.pressed || now_ms >= self.drawn_ms + FRAME_MS[self.remote];
-        if !self.dirty || !due {
+        let due = self.pressed || now_ms >= self.drawn_ms + self.pace.frame_ms();
+        if !self.dirty || !due || !writer::has_room() {
             return Ok(());
         }
         let drawn = self.screen.draw(&self.ui, &self.snap, &self.theme);
@@ -289,9 +293,11 @@ impl Shell {
         let now = clock::now();
         if self.dirty {
             let since = clock::monotonic().0.saturating_sub(self.drawn_ms);
-            return Some(FRAME_MS[self.remote].saturating_sub(since));
+            let left = self.pace.frame_ms().saturating_sub(since);
+            // Without room the writer tells when there is some.
+            return Some(if left == 0 || self.pressed { STUCK_MS } else { left });
         }
-        let tick_ms = self.ui.tick_ms.unwrap_or(TICK_MS[self.remote]);
+        let tick_ms = self.ui.tick_ms.unwrap_or(self.pace.tick_ms());
         let visible = next_deadline(&self.ui, &self.snap, &now, tick_ms);
         let asks = match (self.waiting_ms, self.runs()) {
             (Some(since), _) if !self.stale() => Some(since + PATIENCE_MS),
@@ -315,13 +321,20 @@ impl Shell {
         let out = match event {
             FeedEvent::Hangup if !terminal::taken() => return Err(TuiError::Failed),
             FeedEvent::Hangup => return Ok(Next::End(Exit::Hangup)),
+            FeedEvent::Written { failed: Some(source), .. } => {
+                return Err(TuiError::Terminal { doing: "written to", source });
+            }
+            FeedEvent::Written { took_ms, failed: None } => {
+                self.offer(took_ms);
+                Vec::new()
+            }
             FeedEvent::Input(event) => self.input(event, now),
             FeedEvent::ThemeChanged => {
                 self.redress();
                 Vec::new()
             }
             event => {
-                if !matches!(event, FeedEvent::Log(_)) {
+                if !matches!(event, FeedEvent::Log(_) | FeedEvent::Found(..)) {
                     self.heard_ms = now.boottime_ms;
                     self.waiting_ms = None;
                 }
@@ -361,8 +374,12 @@ impl Shell {
                 return actions.flat_map(|key| self.key(key, now)).collect();
             }
             Event::Paste(text) => Some(Action::Paste(text)),
+            Event::FocusGained | Event::FocusLost => {
+                self.pace.focus = Some(event == Event::FocusGained);
+                self.pressed |= event == Event::FocusGained;
+                return Vec::new();
+            }
             Event::Mouse(mouse) => update::mouse::pointed(mouse),
-            Event::FocusGained | Event::FocusLost => None,
         };
         action.map_or_else(Vec::new, |action| self.act(action, now))
     }
@@ -374,6 +391,8 @@ impl Shell {
 
     fn act(&mut self, action: Action, now: Now) -> Vec<UiCommand> {
         self.pressed = true;
+        self.pace.pressed_ms = now.boottime_ms;
+        self.pace.focus = self.pace.focus.and(Some(true));
         update::update(&mut self.ui, action, &self.snap, now)
     }
 
@@ -383,11 +402,13 @@ impl Shell {
             match command {
                 UiCommand::Quit => return Ok(Next::End(Exit::Quit)),
                 UiCommand::Repaint => self.screen.repaint(),
+                UiCommand::Notify(text) => self.notify(&text)?,
                 UiCommand::Suspend => {
                     terminal::suspend()
                         .map_err(|source| TuiError::Terminal { doing: "taken back", source })?;
                     self.ui.size = terminal::size();
                     self.screen.resize(self.ui.size);
+                    crate::tui::settle(&mut self.ui, &self.snap);
                     self.mouse()?;
                 }
                 UiCommand::Mouse(_) => self.mouse()?,
@@ -408,6 +429,7 @@ impl Shell {
                 command @ (UiCommand::Send { .. }
                 | UiCommand::Detail(_)
                 | UiCommand::Refresh
+                | UiCommand::Start
                 | UiCommand::Ping) => {
                     let now_ms = self.ui.now.boottime_ms;
                     self.waiting_ms.get_or_insert(now_ms);
@@ -447,6 +469,11 @@ impl Shell {
             self.want.clone_from(&want);
             // The thread is gone only if the dashboard ends.
             let _ended = self.wants.send(LogMessage::Want(want));
+        }
+        let finding = self.ui.log.find.as_ref().map(|find| find.id);
+        if finding != self.finding {
+            self.finding = finding;
+            let _ended = self.wants.send(LogMessage::Find(self.ui.log.find.clone()));
         }
         if let Some(command @ UiCommand::Detail(job)) = detail {
             let revision = crate::tui::rows::find(&self.snap, job).map(|row| row.revision);

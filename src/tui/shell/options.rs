@@ -1,5 +1,6 @@
 //! How the dashboard is run: from the command line, the config and the environment, which are handed in.
 
+use crate::config::Notify;
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::look::colour::Depth;
 use jiff::tz::TimeZone;
@@ -25,6 +26,14 @@ pub struct Options {
     pub me: String,
     /// Keys that take the place of the table's: an action's name and its keys.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// Few bytes.
+    pub low_bandwidth: bool,
+    /// The mouse selects and scrolls.
+    pub mouse: bool,
+    /// Frames are marked for the terminal to show at once.
+    pub sync: bool,
+    /// How to tell of a job that ended while the window had no focus.
+    pub notify: Notify,
 }
 
 impl Options {
@@ -47,6 +56,10 @@ impl Options {
             tz: TimeZone::system(),
             me: String::new(),
             keys: BTreeMap::new(),
+            low_bandwidth: false,
+            mouse: false,
+            sync: true,
+            notify: Notify::Off,
         }
     }
 }

@@ -49,6 +49,8 @@ pub struct Screenful<W> {
     cursor: Option<(u16, u16, bool)>,
     /// Nothing is known of what is on the terminal.
     blank: bool,
+    /// Frames are marked for the terminal to show at once.
+    is_marked: bool,
 }
 
 impl<W: Write> Screenful<W> {
@@ -61,7 +63,21 @@ impl<W: Write> Screenful<W> {
             next: Buffer::empty(area),
             cursor: None,
             blank: true,
+            is_marked: true,
         }
+    }
+
+    /// Whether frames are marked for the terminal to show at once: some gateways print the marks.
+    #[must_use]
+    pub fn marked(mut self, is_marked: bool) -> Self {
+        self.is_marked = is_marked;
+        self
+    }
+
+    /// Sends something that is no picture.
+    pub fn say(&mut self, text: &str) -> io::Result<()> {
+        self.output.push(text);
+        self.output.send()
     }
 
     /// A new size: everything is drawn again.
@@ -90,13 +106,17 @@ impl<W: Write> Screenful<W> {
         if changes.is_empty() && !self.blank && cursor == self.cursor {
             return Ok(false);
         }
-        self.output.frame.extend_from_slice(SYNC_BEGIN);
+        if self.is_marked {
+            self.output.frame.extend_from_slice(SYNC_BEGIN);
+        }
         if self.blank {
             self.output.push("\x1b[0m\x1b[2J");
         }
-        encode(&mut self.output, &changes);
+        encode(&mut self.output, &changes, &self.next);
         place(&mut self.output, cursor, self.cursor, self.blank);
-        self.output.frame.extend_from_slice(SYNC_END);
+        if self.is_marked {
+            self.output.frame.extend_from_slice(SYNC_END);
+        }
         let sent = self.output.send();
         std::mem::swap(&mut self.shown, &mut self.next);
         self.cursor = cursor;
@@ -140,20 +160,37 @@ impl Look {
     }
 }
 
-fn encode<W: Write>(out: &mut Output<W>, changes: &[(u16, u16, &Cell)]) {
+fn encode<W: Write>(out: &mut Output<W>, changes: &[(u16, u16, &Cell)], next: &Buffer) {
     let mut look = Look::PLAIN;
     let mut at: Option<(u16, u16)> = None;
-    for (x, y, cell) in changes {
-        match at {
-            Some((_, row)) if row != *y => out.push(&format!("\x1b[{};{}H", y + 1, x + 1)),
-            Some((column, _)) if column == *x => {}
-            Some((column, _)) if column < *x => out.push(&format!("\x1b[{}C", x - column)),
-            _ => out.push(&format!("\x1b[{};{}H", y + 1, x + 1)),
+    let mut blanked: Option<u16> = None;
+    for (n, (x, y, cell)) in changes.iter().enumerate() {
+        if blanked == Some(*y) {
+            continue;
         }
         let wanted = Look::of(cell);
+        let gap = at.filter(|(column, row)| row == y && column < x).map(|(column, _)| (column, *x));
+        let filled = gap.and_then(|gap| between(next, *y, gap, look, wanted));
+        match at {
+            _ if filled.is_some() => {}
+            Some((column, row)) if row == *y && column == *x => {}
+            Some((column, row)) if row == *y && column < *x => out.push(&format!("\x1b[{}C", x - column)),
+            _ => out.push(&format!("\x1b[{};{}H", y + 1, x + 1)),
+        }
+        if let Some((text, false)) = &filled {
+            out.push(text);
+        }
         if wanted != look {
             out.push(&codes(look, wanted));
             look = wanted;
+        }
+        if let Some((text, true)) = &filled {
+            out.push(text);
+        }
+        if look == Look::PLAIN && ends_blank(&changes[n..], next) {
+            out.push("\x1b[K");
+            (blanked, at) = (Some(*y), Some((*x, *y)));
+            continue;
         }
         out.push(cell.symbol());
         let columns = crate::tui::look::text::width(cell.symbol()).max(1) as u16;
@@ -162,6 +199,36 @@ fn encode<W: Write>(out: &mut Output<W>, changes: &[(u16, u16, &Cell)]) {
     if look != Look::PLAIN {
         out.push("\x1b[0m");
     }
+}
+
+/// What is between two columns, where that is shorter than to jump over it; whether it has the look that comes.
+fn between(
+    next: &Buffer,
+    y: u16,
+    (from, to): (u16, u16),
+    look: Look,
+    wanted: Look,
+) -> Option<(String, bool)> {
+    // A jump is four bytes.
+    if to - from > 4 {
+        return None;
+    }
+    let cells: Vec<&Cell> = (from..to).filter_map(|x| next.cell((x, y))).collect();
+    let all = |look: Look| cells.iter().all(|cell| cell.symbol().len() == 1 && Look::of(cell) == look);
+    let text = || cells.iter().map(|cell| cell.symbol()).collect();
+    if all(look) {
+        return Some((text(), false));
+    }
+    all(wanted).then(|| (text(), true))
+}
+
+/// Whether nothing but plain blanks follows in the row, and more of them are new than it takes to say so.
+fn ends_blank(changes: &[(u16, u16, &Cell)], next: &Buffer) -> bool {
+    let Some((x, y, _)) = changes.first() else { return false };
+    let new = changes.iter().take_while(|(_, row, _)| row == y).count();
+    let blank =
+        |x| next.cell((x, *y)).is_some_and(|cell| cell.symbol() == " " && Look::of(cell) == Look::PLAIN);
+    new > 3 && (*x..next.area().right()).all(blank)
 }
 
 /// A picture as lines, for a terminal that goes on scrolling: styles, and nothing that moves the cursor.

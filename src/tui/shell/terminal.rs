@@ -4,6 +4,7 @@
 //! hang-up watch end the process by themselves: crossterm's reader may never return once the terminal is gone.
 
 use crate::tui::shell::feed::FeedEvent;
+use crate::tui::shell::writer;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
@@ -16,8 +17,8 @@ use std::sync::{Mutex, Once, PoisonError};
 /// The terminal is ours; whoever clears it gives it back.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Alternate screen, no cursor, pastes in brackets. No mouse: selecting text stays the terminal's.
-const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h";
+/// Alternate screen, no cursor, pastes in brackets, focus told. No mouse: selecting text stays the terminal's.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1004h";
 /// The order matters: what is drawn ends first, the screen is left last.
 const LEAVE: &[u8] = b"\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[?1004l\x1b[0m\x1b[?25h\x1b[?1049l";
 
@@ -27,7 +28,16 @@ pub(in crate::tui) struct Tty;
 
 impl Write for Tty {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::io::retry_on_intr(|| rustix::io::write(rustix::stdio::stdout(), bytes))?)
+        let stdout = rustix::stdio::stdout();
+        loop {
+            match rustix::io::retry_on_intr(|| rustix::io::write(stdout, bytes)) {
+                // Somebody who shares the terminal has made it non-blocking.
+                Err(rustix::io::Errno::AGAIN) => {
+                    poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None)?;
+                }
+                written => return Ok(written?),
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -77,7 +87,7 @@ pub(in crate::tui) fn restore() {
     let wait = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
     let stdout = rustix::stdio::stdout();
     let mut ready = [PollFd::new(&stdout, PollFlags::OUT)];
-    if poll(&mut ready, Some(&wait)).is_ok_and(|n| n > 0) {
+    if writer::finish() && poll(&mut ready, Some(&wait)).is_ok_and(|n| n > 0) {
         let _hung_up = Tty.write_all(LEAVE);
     }
     let _hung_up = crossterm::terminal::disable_raw_mode();

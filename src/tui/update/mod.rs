@@ -3,13 +3,14 @@
 pub(in crate::tui) mod acts;
 pub(in crate::tui) mod bulk;
 pub(in crate::tui) mod export;
+pub(in crate::tui) mod finding;
 pub(in crate::tui) mod marks;
 pub(in crate::tui) mod mouse;
 pub(in crate::tui) mod pending;
 mod tables;
 
 use crate::model::Now;
-use crate::protocol::{Command, InboxState, Snapshot};
+use crate::protocol::{Command, Connection, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
@@ -103,21 +104,22 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::PageUp => travel(ui, snap, &action),
         Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
         Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
-        Action::Open => open(ui, snap),
+        Action::Start => return start(ui),
+        Action::Open => return open(ui, snap),
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
         Action::Filter => ui.typing = true,
         Action::Undo => return acts::undo(ui, snap),
         Action::Log => open_log(ui, snap),
-        Action::Follow => match ui.log.stopped_at {
-            Some(_) => ui.log.stopped_at = None,
-            None => hold(ui, snap),
-        },
-        Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
-        Action::Hold => hold(ui, snap),
+        Action::Follow | Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
+        Action::Follow | Action::Hold => hold(ui, snap),
         Action::Wrap => (ui.log.wrap, ui.log.sideways) = (!ui.log.wrap, 0),
+        Action::Times | Action::Search | Action::Only | Action::NextMatch | Action::PreviousMatch => {
+            finding::act(ui, snap, &action);
+        }
         Action::Freeze => freeze(ui, snap),
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
+        Action::Thrift => thrift(ui),
         Action::Prefix(c) => ui.prefix = Some(c),
         Action::Clear => gpus::ask(ui, snap),
         Action::Unknown(key) => {
@@ -136,6 +138,21 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         // Of overlays and texts, or done above.
         _ => {}
     }
+    Vec::new()
+}
+
+/// There is no scheduler, and there can be one.
+pub(in crate::tui) const fn can_start(ui: &Ui) -> bool {
+    ui.can_start && matches!(ui.connection, Connection::Lost { .. })
+}
+
+fn start(ui: &mut Ui) -> Vec<UiCommand> {
+    if can_start(ui) {
+        ui.say(Level::Info, "starting the scheduler", None);
+        return vec![UiCommand::Start];
+    }
+    let why = if ui.connected() { "the scheduler runs" } else { "the scheduler cannot be started from here" };
+    ui.say(Level::Info, why, None);
     Vec::new()
 }
 
@@ -159,7 +176,10 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
     if ui.typing {
         ui.typing = false;
         ui.filter.clear();
-    } else if ui.message.take().is_some() || ui.opened.take().is_some() {
+    } else if ui.message.take().is_some()
+        || mode_below(ui) == Mode::Log && finding::give_up(ui)
+        || ui.opened.take().is_some()
+    {
         // One thing a press.
     } else if !ui.filter.is_empty() {
         ui.filter.clear();
@@ -169,6 +189,16 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
         ui.zoom = false;
     }
     Vec::new()
+}
+
+fn thrift(ui: &mut Ui) {
+    ui.thrift = !ui.thrift;
+    let text = if ui.thrift {
+        "low bandwidth: 16 colours, timers in minutes, GPU figures every 5 s, logs once a second"
+    } else {
+        "low bandwidth is off"
+    };
+    ui.say(Level::Info, text, None);
 }
 
 /// The display stops, or goes on with everything that came meanwhile.
@@ -224,7 +254,10 @@ fn plan(ui: &Ui, snap: &Snapshot) -> layout::Layout {
 }
 
 /// The job of the message, while the cursor has not moved since it came; else what is selected.
-fn open(ui: &mut Ui, snap: &Snapshot) {
+fn open(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
+    if !ui.known && can_start(ui) {
+        return start(ui);
+    }
     let told = ui.message.as_ref().filter(|message| message.armed).and_then(|message| message.job);
     let job = match told {
         Some(job) => {
@@ -235,7 +268,7 @@ fn open(ui: &mut Ui, snap: &Snapshot) {
     };
     if let Some(job) = job {
         open_job(ui, job, Tab::Summary);
-        return;
+        return Vec::new();
     }
     let shown = ui.shown(snap);
     let file = shown.inbox.iter().find(|row| Some(&row.name) == ui.file.as_ref());
@@ -247,6 +280,7 @@ fn open(ui: &mut Ui, snap: &Snapshot) {
         (_, Pane::Inbox) => show(ui, Screen::Inbox),
         _ => ui.say(Level::Info, "nothing to open here", None),
     }
+    Vec::new()
 }
 
 fn open_job(ui: &mut Ui, job: crate::model::JobId, tab: Tab) {
@@ -266,7 +300,7 @@ fn open_log(ui: &mut Ui, snap: &Snapshot) {
     }
 }
 
-fn log_size(ui: &Ui, snap: &Snapshot) -> (usize, usize) {
+pub(in crate::tui) fn log_size(ui: &Ui, snap: &Snapshot) -> (usize, usize) {
     plan(ui, snap).inner(Pane::Log).map_or((80, 20), |area| (area.width.into(), area.height.into()))
 }
 
@@ -290,11 +324,13 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
             ui.tops.insert(Pane::Job, at);
         }
         Pane::Queue | Pane::History | Pane::Gpus | Pane::Inbox => {
-            let shown = ui.shown(snap).clone();
             ui.tables.moved_at = ui.now.boottime_ms.max(1);
-            let (count, at) = rows::cursor(ui, &shown, pane);
+            let frozen = ui.frozen.take();
+            let shown = frozen.as_ref().map_or(snap, |(_, frozen)| frozen);
+            let (count, at) = rows::cursor(ui, shown, pane);
             let to = step(at.unwrap_or(0), count, height, action);
-            rows::select(ui, &shown, pane, to);
+            rows::select(ui, shown, pane, to);
+            ui.frozen = frozen;
             ui.tops.insert(Pane::Job, 0);
         }
         Pane::Meter | Pane::Job => {
@@ -339,6 +375,7 @@ fn step(at: usize, count: usize, height: usize, action: &Action) -> usize {
 fn travel_log(ui: &mut Ui, snap: &Snapshot, action: &Action) {
     let (columns, height) = log_size(ui, snap);
     let page = isize::try_from(height.max(1)).unwrap_or(1);
+    ui.log.found = None;
     match action {
         Action::First => log::stop_at(&mut ui.log, 0),
         Action::Last => ui.log.stopped_at = None,
