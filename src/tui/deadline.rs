@@ -2,6 +2,7 @@
 
 use crate::model::{Cursor, Now};
 use crate::protocol::{Connection, Snapshot};
+use crate::tui::looks;
 use crate::tui::ui::Ui;
 use crate::tui::update::pending;
 
@@ -22,6 +23,7 @@ pub fn next_deadline(ui: &Ui, snap: &Snapshot, now: &Now, tick_ms: u64) -> Optio
         (waits && ui.frozen.is_none()).then(|| to_boundary(60_000)),
         ui.message.as_ref().and_then(|message| message.until).map(at),
         pending::deadline(ui).map(at),
+        looks::deadline(ui, snap).map(at),
     ]
     .into_iter()
     .flatten()

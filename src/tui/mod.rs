@@ -18,6 +18,7 @@ mod fold;
 mod keys;
 mod layout;
 mod look;
+mod looks;
 mod news;
 mod overlay;
 mod panels;
@@ -25,6 +26,7 @@ mod rows;
 mod shell;
 mod ui;
 mod update;
+mod views;
 
 use crate::model::Now;
 use crate::protocol::Snapshot;
@@ -32,7 +34,7 @@ use layout::{Kind, Layout};
 use look::canvas::Canvas;
 use look::text;
 use look::theme::Role as R;
-use panels::{detail, gpus, header, history, inbox, life, log, meter, queue, statusline};
+use panels::{detail, gpus, gpuscreen, header, history, inbox, life, log, meter, meterscreen, queue, statusline};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -47,8 +49,9 @@ pub use layout::Pane;
 pub use look::canvas::Glyphs;
 pub use look::colour::{Depth, contrast};
 pub use look::theme::{BUNDLED, Role, Theme, ThemeError, load};
+pub use looks::{Effect, Fetched, Look, Slot, Taken, due};
 pub use news::{receive, tick};
-pub use overlay::{Button, Chooser, Clear, Confirm, Overlay};
+pub use overlay::{Button, Chooser, Clear, Confirm, Fix, Mended, Overlay};
 pub use panels::empty::SMALLEST;
 pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
@@ -58,6 +61,7 @@ pub use shell::screen::{Output, Screenful};
 pub use shell::{Exit, TuiError, run};
 pub use ui::{Level, LogView, Message, Opened, Screen, Tab, Ui};
 pub use update::{mode, update};
+pub use views::{GpuTab, GpusView, MeterView, Period, Range};
 
 /// What a panel is a function of.
 #[derive(Clone, Copy)]
@@ -204,11 +208,12 @@ fn panel(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout, of: (Pane, Rect, boo
             }
         }
         Pane::Queue => queue::paint(c, area, v, layout.kind, focus),
-        Pane::Gpus if alone => gpus::screen(c, area, v),
+        Pane::Gpus if alone => gpuscreen::paint(c, area, v),
         Pane::Gpus => gpus::list(c, area, v, focus),
+        Pane::Meter if alone => meterscreen::paint(c, area, v, v.ui.top(Pane::Meter)),
         Pane::Meter => meter::paint(c, area, v, v.ui.top(Pane::Meter)),
         Pane::History => history::paint(c, area, v, focus),
-        Pane::Inbox => inbox::paint(c, area, v, focus),
+        Pane::Inbox => inbox::paint(c, area, v, (alone, focus)),
         Pane::Job => match companion {
             Some(row) => life::summary(c, area, v, row, v.ui.top(Pane::Job)),
             None => c.text(area, 0, "No job is selected.", R::Dim),
@@ -252,7 +257,11 @@ fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) 
         }
         Pane::Inbox => {
             let bad = rows::refused(v.snap);
-            let text = if bad > 0 { format!("{bad} refused") } else { String::new() };
+            let text = match bad {
+                0 => String::new(),
+                1 => "1 bad file".to_owned(),
+                bad => format!("{bad} bad files"),
+            };
             ("Inbox".to_owned(), text, R::ToastError)
         }
         Pane::Job => match rows::companion(v.ui).and_then(|job| rows::find(v.snap, job)) {

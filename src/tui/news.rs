@@ -4,6 +4,7 @@ use crate::model::{JobId, Now, Span};
 use crate::protocol::{Connection, Reply, Snapshot};
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
+use crate::tui::looks;
 use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
@@ -67,6 +68,12 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     let job = match asked {
         Asked::Command(job) => job,
         Asked::Subscription | Asked::Snapshot | Asked::Ping => None,
+        Asked::Look(look) => {
+            if ui.known {
+                ui.connection = Connection::Live;
+            }
+            return looks::took(ui, look, reply);
+        }
         Asked::Detail(job) => Some(job),
     };
     if ui.known {
@@ -78,6 +85,10 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
                 pending::answered(ui, job);
             }
             if !message.is_empty() && matches!(asked, Asked::Command(_)) {
+                // What a change does to others was told just before, and is told with it.
+                let effect = ui.fetched.effect.as_ref().filter(|effect| Some(effect.job) == job);
+                let effect = effect.and_then(|effect| looks::effect_words(&effect.it, effect.job));
+                let message = effect.map_or_else(|| message.clone(), |words| format!("{message}; {words}"));
                 ui.say(Level::Info, message, None);
             }
         }
@@ -145,6 +156,7 @@ pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
     if let Connection::Lost { retry_in, .. } = &mut ui.connection {
         *retry_in = Span(ui.retry_at.saturating_sub(now.boottime_ms));
     }
+    looks::tick(ui);
     pending::settle(ui, snap)
 }
 

@@ -7,10 +7,12 @@ use crate::protocol::{Connection, JobDetail, Snapshot};
 use crate::tui::filter::Filter;
 use crate::tui::keys::Keymap;
 use crate::tui::layout::Pane;
+use crate::tui::looks::Fetched;
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::overlay::Overlay;
 use crate::tui::shell::logfeed::LogWindow;
 use crate::tui::update::pending::{Pending, Undoable};
+use crate::tui::views::{GpusView, MeterView};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -199,6 +201,12 @@ pub struct Ui {
     pub log_behind: Option<Box<LogWindow>>,
     /// The theme's name.
     pub theme: String,
+    /// What is chosen on the devices' screen.
+    pub gpus_view: GpusView,
+    /// What is chosen on the meter's screen.
+    pub meter_view: MeterView,
+    /// What was fetched for the screens besides the snapshot.
+    pub fetched: Fetched,
 }
 
 impl Ui {
@@ -236,6 +244,9 @@ impl Ui {
             frozen: None,
             log_behind: None,
             theme: "auto".to_owned(),
+            gpus_view: GpusView::default(),
+            meter_view: MeterView::default(),
+            fetched: Fetched::default(),
         }
     }
 

@@ -48,7 +48,7 @@ pub struct Clear {
 }
 
 /// The button that an action presses, if it presses one; else the one that has the focus moves.
-fn pressed(button: &mut Button, action: &Action, order: &[Button]) -> Option<Button> {
+pub(super) fn pressed(button: &mut Button, action: &Action, order: &[Button]) -> Option<Button> {
     match action {
         Action::Yes => Some(Button::Cancel),
         Action::No => Some(Button::Keep),
@@ -135,7 +135,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Confirm) 
 }
 
 /// The buttons, in the last row.
-fn buttons(c: &mut Canvas<'_>, inner: Rect, answers: &[(Button, &str, Role)], focus: Button) {
+pub(super) fn buttons(c: &mut Canvas<'_>, inner: Rect, answers: &[(Button, &str, Role)], focus: Button) {
     let row = inner.height.saturating_sub(1);
     let gap = if inner.width < 44 { 2 } else { 4 };
     let mut x = inner.x + gap - 1;
@@ -178,7 +178,7 @@ pub(super) fn paint_clear(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Cle
 }
 
 /// Words in lines of so many columns; what does not fit a line is cut.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub(in crate::tui) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.len() - 1;

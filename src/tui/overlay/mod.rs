@@ -5,6 +5,7 @@
 
 pub(in crate::tui) mod choose;
 pub(in crate::tui) mod confirm;
+pub(in crate::tui) mod fix;
 pub(in crate::tui) mod help;
 pub(in crate::tui) mod palette;
 
@@ -17,6 +18,7 @@ use ratatui::layout::Rect;
 
 pub use choose::Chooser;
 pub use confirm::{Button, Clear, Confirm};
+pub use fix::{Fix, Mended};
 
 /// What lies over the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum Overlay {
     Confirm(Confirm),
     /// The question before a quarantine is lifted.
     Clear(Clear),
+    /// The question before a job file is mended.
+    Fix(Fix),
 }
 
 impl Overlay {
@@ -36,7 +40,7 @@ impl Overlay {
     pub(in crate::tui) const fn mode(&self) -> Mode {
         match self {
             Self::Help(_) | Self::Palette(_) => Mode::Choose,
-            Self::Confirm(_) | Self::Clear(_) => Mode::Dialog,
+            Self::Confirm(_) | Self::Clear(_) | Self::Fix(_) => Mode::Dialog,
         }
     }
 }
@@ -48,6 +52,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Palette(chooser) => palette::paint(c, v, area, chooser),
         Overlay::Confirm(confirm) => confirm::paint(c, v, area, confirm),
         Overlay::Clear(clear) => confirm::paint_clear(c, v, area, clear),
+        Overlay::Fix(it) => fix::paint(c, v, area, it),
     }
 }
 
@@ -63,6 +68,7 @@ pub(in crate::tui) fn update(
         Overlay::Palette(chooser) => palette::update(ui, snap, chooser, action),
         Overlay::Confirm(confirm) => confirm::update(ui, snap, confirm, action),
         Overlay::Clear(clear) => confirm::update_clear(ui, snap, clear, action),
+        Overlay::Fix(it) => fix::update(ui, it, action),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every action by its name, with its key beside it. Enter does it, wherever one is.
 
-use super::Overlay;
+use super::{Overlay, fix};
 use super::choose::{Chooser, Chosen, Line, fits};
 use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Row};
@@ -16,6 +16,7 @@ use std::cmp::Reverse;
 pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot, action: &Action) -> Option<String> {
     match action {
         Action::Clear => gpus::refusal(ui, snap),
+        Action::Fix => fix::refusal(ui, snap),
         action => {
             let row = rows::selected(ui, snap).and_then(|job| rows::find(snap, job));
             acts::refusal(ui, row, action)

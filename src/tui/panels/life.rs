@@ -6,6 +6,7 @@ use crate::tui::View;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, clock, duration, hours, moment};
 use crate::tui::look::theme::Role;
+use crate::tui::panels::forecast;
 use crate::tui::panels::log;
 use crate::tui::panels::queue;
 use crate::tui::rows;
@@ -161,8 +162,8 @@ pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row:
     say("cmd", row.command.clone());
     say("held", held(v, row));
     if let Some(deadline) = row.finish_by {
-        let word = if row.late { "  LATE: it will miss it as things are" } else { "" };
-        say("by", format!("{}{word}", moment(deadline, v.now.wall_ms, &v.ui.tz)));
+        let kept = || format!("{}, kept as things are", moment(deadline, v.now.wall_ms, &v.ui.tz));
+        say("by", forecast::late(v, row).unwrap_or_else(kept));
     }
     say("dir", row.directory.display().to_string());
     say("asks", asks(row));
@@ -213,14 +214,8 @@ fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) ->
 
 /// When a waiting job will start.
 fn start(v: &View<'_>, row: &JobRow) -> String {
-    let at = |ms: i64| moment(ms, v.now.wall_ms, &v.ui.tz);
     let text = row.place.map_or_else(String::new, |place| format!("place {place}  "));
-    let when = match (row.starts_at, row.starts_by) {
-        (Some(about), Some(latest)) => format!("about {}, no later than {}", at(about), at(latest)),
-        (Some(about), None) => format!("about {}", at(about)),
-        (None, Some(latest)) => format!("no later than {}", at(latest)),
-        (None, None) => "not known yet".to_owned(),
-    };
+    let when = forecast::starts(v, row).unwrap_or_else(|| "not known yet".to_owned());
     format!("{text}{when}")
 }
 

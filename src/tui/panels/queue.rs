@@ -5,8 +5,9 @@ use crate::protocol::JobRow;
 use crate::tui::View;
 use crate::tui::layout::{Kind, Pane};
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, cut_middle, duration, hours, left, minutes, right, state};
+use crate::tui::look::text::{between, cut_middle, duration, hours, left, minutes, right, state, width};
 use crate::tui::look::theme::Role;
+use crate::tui::panels::forecast;
 use crate::tui::rows;
 use crate::tui::update::pending;
 use ratatui::layout::Rect;
@@ -165,14 +166,14 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, &Colum
     if cols.held {
         let held = row.gpu_ms(&v.now);
         let never = row.rented_at.is_none();
-        middle.push_str(&right(&if never { "-".to_owned() } else { hours(held) }, 7));
+        middle.push_str(&right(&if never { "- ".to_owned() } else { hours(held) }, 7));
     }
     if cols.time {
         middle.push_str(&right(&time(v, row), 7));
     }
     let end = c.pieces(area, at, &[(&lead, base), (&id, base), (&word, state_role), (&middle, base)]);
     if cols.why > 0 {
-        let (why, role) = why(v, row);
+        let (why, role) = beside(v, row, cols.why);
         let role = if base == Role::Text { role } else { base };
         let rest = Rect { x: (end + 2).min(area.right()), ..area };
         let rest = Rect { width: area.right() - rest.x, ..rest };
@@ -197,9 +198,25 @@ pub(in crate::tui) fn time(v: &View<'_>, row: &JobRow) -> String {
     })
 }
 
+/// What the newest change does to it; else why it waits and, as far as there is room, when it will start.
+fn beside(v: &View<'_>, row: &JobRow, columns: usize) -> (String, Role) {
+    if let Some(effect) = forecast::effect(v, row) {
+        return (format!("~{effect}"), Role::Pending);
+    }
+    let (words, role) = why(v, row);
+    if row.state != Cursor::Queued || row.cancel_at.is_some() {
+        return (words, role);
+    }
+    let Some(starts) = forecast::starts(v, row) else { return (words, role) };
+    let about = starts.split(',').next().unwrap_or_default();
+    let both = [format!("{words}, {starts}"), format!("{words}, {about}")];
+    let fits = both.into_iter().find(|text| width(text) <= columns);
+    (fits.unwrap_or(words), role)
+}
+
 /// Why it waits, or where it is.
 pub(in crate::tui) fn why(v: &View<'_>, row: &JobRow) -> (String, Role) {
-    let late = if row.late { "LATE " } else { "" };
+    let late = if row.late { "LATE, " } else { "" };
     if let Some(at) = row.cancel_at.filter(|_| row.state != Cursor::Done) {
         if pending::undoable(row, &v.now) {
             let left = between(v.now.wall_ms, at).0.div_ceil(1000);

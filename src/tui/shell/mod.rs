@@ -2,17 +2,20 @@
 
 pub(in crate::tui) mod feed;
 pub(in crate::tui) mod logfeed;
+mod mend;
 pub(in crate::tui) mod options;
 pub(in crate::tui) mod screen;
 mod terminal;
 
 use crate::clock;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
-use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
+use crate::protocol::{Command, Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
 use crate::tui::look::theme::{self, Theme};
+use crate::tui::looks;
 use crate::tui::news;
+use crate::tui::overlay::fix;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
 use crate::tui::shell::options::Options;
@@ -281,6 +284,7 @@ impl Shell {
                 let out = news::receive(&mut self.ui, &mut self.snap, event, now);
                 if lost {
                     self.detail_asked = None;
+                    looks::forget(&mut self.ui);
                 }
                 out
             }
@@ -334,6 +338,14 @@ impl Shell {
             match command {
                 UiCommand::Quit => return Ok(Next::End(Exit::Quit)),
                 UiCommand::Repaint => self.screen.repaint(),
+                UiCommand::ReadFile { name, path } => {
+                    fix::read(&mut self.ui, &self.snap, &name, mend::read(&path));
+                }
+                UiCommand::Mend(it) => {
+                    fix::wrote(&mut self.ui, &it.name, mend::write(&it.path, &it.was, &it.new));
+                    let rescan = UiCommand::Send { job: None, command: Command::Rescan };
+                    self.commands.send(rescan).map_err(|_| TuiError::Failed)?;
+                }
                 UiCommand::Suspend => {
                     terminal::suspend()
                         .map_err(|source| TuiError::Terminal { doing: "taken back", source })?;
@@ -343,6 +355,7 @@ impl Shell {
                 command @ (UiCommand::Send { .. }
                 | UiCommand::Detail(_)
                 | UiCommand::Refresh
+                | UiCommand::Look { .. }
                 | UiCommand::Ping) => {
                     let now_ms = self.ui.now.boottime_ms;
                     self.waiting_ms.get_or_insert(now_ms);
@@ -384,6 +397,9 @@ impl Shell {
                 self.detail_asked = Some((job, revision));
                 let _ended = self.commands.send(command);
             }
+        }
+        for command in looks::due(&mut self.ui, &self.snap) {
+            let _ended = self.commands.send(command);
         }
     }
 }

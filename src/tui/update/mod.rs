@@ -8,14 +8,15 @@ use crate::protocol::{Command, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
-use crate::tui::overlay::{self, Chooser, Overlay};
+use crate::tui::overlay::{self, Chooser, Overlay, fix};
 use crate::tui::panels::detail;
 use crate::tui::panels::gpus;
 use crate::tui::panels::log;
-use crate::tui::panels::meter;
+use crate::tui::panels::{meter, meterscreen};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Opened, Screen, Tab, Ui};
 use crate::tui::view;
+use crate::tui::views;
 use ratatui::layout::Rect;
 
 /// What keys mean now.
@@ -94,11 +95,19 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::HalfUp
         | Action::PageDown
         | Action::PageUp => travel(ui, snap, &action),
+        Action::Left | Action::Right if has_timeline(ui) => views::scroll(ui, action == Action::Left),
         Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
         Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
         Action::Open => open(ui, snap),
+        Action::NextTab | Action::PreviousTab if ui.opened.is_none() => {
+            views::turn(ui, action == Action::PreviousTab);
+        }
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
+        Action::Range => views::range(ui),
+        Action::ZoomIn | Action::ZoomOut => views::zoom(ui, action == Action::ZoomOut),
+        Action::ToNow => ui.gpus_view.offset_ms = 0,
+        Action::Fix => return fix::ask(ui, snap),
         Action::Filter => ui.typing = true,
         Action::Mine => ui.mine = !ui.mine,
         Action::Undo => return acts::undo(ui, snap),
@@ -145,6 +154,11 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::Paste(_) => {}
     }
     Vec::new()
+}
+
+/// `<` and `>` move in time.
+fn has_timeline(ui: &Ui) -> bool {
+    ui.opened.is_none() && ui.screen == Screen::Gpus
 }
 
 const fn send(command: Command) -> UiCommand {
@@ -298,10 +312,13 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
         }
         Pane::Meter | Pane::Job => {
             let v = view(ui, snap);
-            let width = layout.inner(pane).map_or(0, |area| area.width);
+            let area = layout.inner(pane).unwrap_or_default();
             let (count, at) = match (&ui.opened, pane) {
                 (Some(opened), _) => (detail::count(&v, opened), opened.scroll),
-                (None, Pane::Meter) => (meter::count(&v, width), ui.top(Pane::Meter)),
+                (None, Pane::Meter) if layout.panes.len() == 1 => {
+                    (meterscreen::count(&v, area), ui.top(Pane::Meter))
+                }
+                (None, Pane::Meter) => (meter::count(&v, area), ui.top(Pane::Meter)),
                 (None, _) => (20, ui.top(Pane::Job)),
             };
             let to = step(at, (count + 1).saturating_sub(height).max(1), height, action);
