@@ -112,7 +112,8 @@ impl<T> Slot<T> {
         match &self.asked {
             Some((asked, at, known)) if asked == look => {
                 let changed = pace.on_change && *known != revision;
-                let every = if changed { Some(pace.least_ms) } else { pace.every_ms.map(|ms| ms.max(pace.least_ms)) };
+                let every =
+                    if changed { Some(pace.least_ms) } else { pace.every_ms.map(|ms| ms.max(pace.least_ms)) };
                 every.map(|ms| at + ms)
             }
             _ => Some(0),
@@ -196,7 +197,9 @@ fn wanted(ui: &Ui, snap: &Snapshot) -> Vec<(Look, Pace)> {
     }
     let sparks = ui.screen == Screen::Queue
         && least_ms <= 2_000
-        && plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, snap).inner(Pane::Gpus).is_some_and(crate::tui::panels::gpus::has_sparks);
+        && plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, snap)
+            .inner(Pane::Gpus)
+            .is_some_and(crate::tui::panels::gpus::has_sparks);
     let charts = ui.screen == Screen::Gpus && !snap.gpus.is_empty();
     if charts || sparks {
         let look = ui.gpus_view.history();

@@ -34,7 +34,9 @@ use layout::{Kind, Layout};
 use look::canvas::Canvas;
 use look::text;
 use look::theme::Role as R;
-use panels::{detail, gpus, gpuscreen, header, history, inbox, life, log, meter, meterscreen, queue, statusline};
+use panels::{
+    detail, gpus, gpuscreen, header, history, inbox, life, log, meter, meterscreen, queue, statusline,
+};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -158,7 +158,8 @@ impl Period {
             Self::Month => 29,
             Self::All => return None,
         };
-        let today = Timestamp::from_millisecond(now_ms).ok()?.to_zoned_datetime(tz.clone()).start_of_day().ok()?;
+        let today =
+            Timestamp::from_millisecond(now_ms).ok()?.to_zoned_datetime(tz.clone()).start_of_day().ok()?;
         Some(today.checked_sub(days.days()).ok()?.timestamp().as_millisecond())
     }
 }
@@ -174,8 +175,7 @@ pub struct MeterView {
 
 impl MeterView {
     /// What rows can be by.
-    pub const BY: [MeterBy; 5] =
-        [MeterBy::User, MeterBy::Project, MeterBy::Job, MeterBy::Day, MeterBy::Gpu];
+    pub const BY: [MeterBy; 5] = [MeterBy::User, MeterBy::Project, MeterBy::Job, MeterBy::Day, MeterBy::Gpu];
 
     /// In words.
     pub const fn name(by: MeterBy) -> &'static str {

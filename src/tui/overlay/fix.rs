@@ -87,7 +87,12 @@ pub(in crate::tui) fn ask(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
 }
 
 /// The file was read: shows what would change, or says why nothing can.
-pub(in crate::tui) fn read(ui: &mut Ui, snap: &Snapshot, name: &str, file: Result<(PathBuf, Vec<u8>), String>) {
+pub(in crate::tui) fn read(
+    ui: &mut Ui,
+    snap: &Snapshot,
+    name: &str,
+    file: Result<(PathBuf, Vec<u8>), String>,
+) {
     let row = snap.inbox.iter().find(|row| row.name == name);
     let diagnostics = match row.map(|row| &row.state) {
         Some(InboxState::Refused { diagnostics }) => diagnostics,
@@ -96,7 +101,8 @@ pub(in crate::tui) fn read(ui: &mut Ui, snap: &Snapshot, name: &str, file: Resul
             return;
         }
     };
-    let mended = file.and_then(|(path, was)| mended(&was, diagnostics).map(|(new, lines)| (path, was, new, lines)));
+    let mended =
+        file.and_then(|(path, was)| mended(&was, diagnostics).map(|(new, lines)| (path, was, new, lines)));
     match mended {
         Ok((path, was, new, lines)) => {
             let left = errors(diagnostics).filter(|finding| finding.fix.is_none()).count();
@@ -110,7 +116,10 @@ pub(in crate::tui) fn read(ui: &mut Ui, snap: &Snapshot, name: &str, file: Resul
 const CHANGED: &str = "it has changed since it was refused; it is read again, look then";
 
 /// The text with every certain mend in it, and the lines that change. What was found must still be there.
-pub(in crate::tui) fn mended(was: &[u8], diagnostics: &[Diagnostic]) -> Result<(Vec<u8>, Vec<Mended>), String> {
+pub(in crate::tui) fn mended(
+    was: &[u8],
+    diagnostics: &[Diagnostic],
+) -> Result<(Vec<u8>, Vec<Mended>), String> {
     let text = std::str::from_utf8(was).map_err(|_| "it is not UTF-8: save it as UTF-8".to_owned())?;
     let (mark, text) = text.strip_prefix('\u{feff}').map_or(("", text), |rest| ("\u{feff}", rest));
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();

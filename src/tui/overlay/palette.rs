@@ -1,7 +1,7 @@
 //! Every action by its name, with its key beside it. Enter does it, wherever one is.
 
-use super::{Overlay, fix};
 use super::choose::{Chooser, Chosen, Line, fits};
+use super::{Overlay, fix};
 use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Row};
 use crate::tui::look::canvas::Canvas;

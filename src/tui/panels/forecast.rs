@@ -3,7 +3,7 @@
 use crate::model::{Cursor, Span};
 use crate::protocol::{Expectation, JobRow};
 use crate::tui::View;
-use crate::tui::look::text::{between, moment};
+use crate::tui::look::text::{between, moment, width};
 
 /// `1h20m`, `35m`, `2d04h`.
 pub(in crate::tui) fn distance(span: Span) -> String {
@@ -46,7 +46,9 @@ pub(in crate::tui) fn late(v: &View<'_>, row: &JobRow) -> Option<String> {
         let end = row.finishes_at.map(|end| format!("; ends about {}", at(v, end))).unwrap_or_default();
         return Some(format!("missed {word}{}{end}", by(v.now.wall_ms)));
     }
-    let Some(end) = row.finishes_at else { return Some(format!("will miss {word} if it needs all its time")) };
+    let Some(end) = row.finishes_at else {
+        return Some(format!("will miss {word} if it needs all its time"));
+    };
     let why = culprit(v, row).map(|why| format!(": {why}")).unwrap_or_default();
     Some(format!("will miss {word}{}{why}", by(end)))
 }
@@ -63,7 +65,8 @@ fn culprit(v: &View<'_>, row: &JobRow) -> Option<String> {
     let holders = v.snap.jobs.iter().filter(|other| other.id != row.id && !other.open.is_empty());
     let ends = |other: &JobRow| other.finishes_at.or(other.limit_at);
     // A minute of slack: both are forecasts of one plan, and a start follows an end.
-    let before = holders.filter_map(|other| Some((ends(other)?, other))).filter(|(end, _)| *end <= starts + 60_000);
+    let before =
+        holders.filter_map(|other| Some((ends(other)?, other))).filter(|(end, _)| *end <= starts + 60_000);
     let (end, other) = before.max_by_key(|(end, other)| (*end, other.gpus))?;
     let what = match other.gpus {
         0 => format!("{} cores", other.cpus),
@@ -73,19 +76,24 @@ fn culprit(v: &View<'_>, row: &JobRow) -> Option<String> {
     Some(format!("#{} holds {what} until about {}", other.id, at(v, end)))
 }
 
-/// `about 10:20 -> 11:40`: what the newest change does to a job; `None`: nothing, or it is settled.
-pub(in crate::tui) fn effect(v: &View<'_>, row: &JobRow) -> Option<String> {
+/// `about 10:20 -> 11:40`: what the newest change does to a job, as fully as there is room for, and whether it is late by
+/// it; `None`: nothing.
+pub(in crate::tui) fn effect(v: &View<'_>, row: &JobRow, columns: usize) -> Option<(String, bool)> {
     let effect = v.ui.fetched.effect.as_ref()?;
     let found = effect.it.rows.iter().find(|one| one.job == row.id)?;
     let word = |it: &Expectation| it.starts_at.map_or_else(|| "?".to_owned(), |start| at(v, start));
+    let place = |it: &Expectation| it.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
+    let (about, change) = if found.old.starts_at == found.new.starts_at {
+        ("place ", format!("{} -> {}", place(&found.old), place(&found.new)))
+    } else {
+        ("about ", format!("{} -> {}", word(&found.old), word(&found.new)))
+    };
     let late = match (found.old.late, found.new.late) {
         (false, true) => ", will be late",
         (true, false) => ", in time again",
         _ => "",
     };
-    if found.old.starts_at != found.new.starts_at {
-        return Some(format!("about {} -> {}{late}", word(&found.old), word(&found.new)));
-    }
-    let place = |it: &Expectation| it.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
-    Some(format!("place {} -> {}{late}", place(&found.old), place(&found.new)))
+    let forms = [format!("~{about}{change}{late}"), format!("~{about}{change}"), format!("~{change}")];
+    let fits = forms.iter().find(|form| width(form) <= columns).unwrap_or(&forms[2]);
+    Some((fits.clone(), found.new.late))
 }

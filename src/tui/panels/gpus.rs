@@ -108,19 +108,26 @@ fn load(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, at: (u16, u16), bar: u16
 /// Columns from the end of the bar to the end of the memory figures.
 const MEMORY_ENDS: u16 = 12;
 
+/// A hundred gibibytes and more take a column more.
+fn is_wide(v: &View<'_>) -> bool {
+    v.snap.gpus.iter().any(|gpu| gib(gpu.memory_total) >= 100)
+}
+
 /// One device in half a line.
 fn cell(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect) {
     let index = left(&gpu.index.to_string(), 2);
     let x = c.pieces(area, 0, &[(&index, Role::Title)]);
     let mut x = load(c, v, gpu, (x, area.y), 12);
     let text = c.theme.style(Role::Text);
+    let ends = 14 + MEMORY_ENDS + u16::from(is_wide(v));
+    let room = |x: u16| area.right().saturating_sub(x);
     match word(v, gpu) {
         None => {
-            let columns = area.x + 23 - x.min(area.x + 23);
-            x = c.put(x, area.y, 10, &right(&memory(gpu), usize::from(columns.max(8))), text);
+            let columns = usize::from((area.x + ends).saturating_sub(x));
+            x = c.put(x, area.y, room(x), &right(&memory(gpu), columns), text);
         }
         // Who gets it stands below who has the others.
-        Some(("rent", _)) => x = area.x + 23,
+        Some(("rent", _)) => x = (area.x + ends).min(area.right()),
         Some(_) => {}
     }
     let (label, role) = label(v, gpu, None);
@@ -255,13 +262,13 @@ fn map(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
             }
         }
     }
-    let beside = Rect { x: (area.x + 42).min(area.right()), ..area };
+    let beside = Rect { x: (area.x + 41).min(area.right()), ..area };
     let beside = Rect { width: area.right() - beside.x, ..beside };
-    c.text(beside, 0, &format!("{count} GPUs"), Role::Title);
-    let row = u16::from(area.height > 1);
-    let line = Rect { x: if row == 0 { beside.x + 9 } else { beside.x }, ..beside };
-    let line = Rect { width: area.right().saturating_sub(line.x), ..line };
-    c.text(line, row, &counted(v), Role::Text);
+    let all = format!("{count} GPUs: {}", counted(v));
+    let lines = crate::tui::overlay::confirm::wrapped(&all, usize::from(beside.width));
+    for (row, line) in lines.iter().enumerate().take(area.height.into()) {
+        c.text(beside, row as u16, line, Role::Text);
+    }
 }
 
 /// How many devices are in which state.
@@ -275,7 +282,7 @@ fn counted(v: &View<'_>) -> String {
         }
     }
     let words: Vec<String> = states.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    words.join("  ")
+    words.join(", ")
 }
 
 /// Columns from the left to who has it.
@@ -322,15 +329,16 @@ fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect, row: u16) {
     let index = left(&gpu.index.to_string(), if v.snap.gpus.len() > 10 { 3 } else { 2 });
     let start = c.pieces(area, row, &[(&index, Role::Title)]);
     let mut x = load(c, v, gpu, (start, y), 22);
-    let sparks = has_sparks(area);
+    // Words that say what is wrong have the room of the line of what was.
+    let is_plain =
+        matches!(gpu.state, DeviceState::Held { .. } | DeviceState::Free) && stranger(gpu).is_none();
+    let sparks = has_sparks(area) && is_plain;
     let who = if sparks { area.x + FIGURES + WHO } else { area.right() };
     let room = |x: u16| who.saturating_sub(x);
     let word = word(v, gpu).map(|(word, _)| word);
     if word.is_none_or(|word| word == "drain") {
         let watts = gpu.power_w.map_or_else(|| "n/a".to_owned(), |watts| format!("{watts}W"));
-        // A hundred gibibytes and more take a column of the gap.
-        let wide = v.snap.gpus.iter().any(|gpu| gib(gpu.memory_total) >= 100);
-        let columns = usize::from((start + 22 + MEMORY_ENDS + u16::from(wide)).saturating_sub(x));
+        let columns = usize::from((start + 22 + MEMORY_ENDS + u16::from(is_wide(v))).saturating_sub(x));
         x = c.put(x, y, room(x), &right(&memory(gpu), columns), text);
         let (degrees, role) = temperature(c, gpu);
         let style = c.theme.style(role);
@@ -350,7 +358,10 @@ fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect, row: u16) {
     let role = if ours && role == Role::Text { Role::Title } else { role };
     let style = c.theme.style(role);
     x = c.put(x, y, room(x), &label, style);
-    strangers(c, gpu, (x, y), room(x));
+    if let Some(other) = stranger(gpu) {
+        let style = c.theme.style(Role::ToastWarn);
+        c.put(x, y, room(x), &other, style);
+    }
     if sparks && let Some(values) = charts::utilisation(v, gpu) {
         let columns = usize::from(area.right().saturating_sub(who + 1)).min(80);
         let line = chart::spark(&values, columns, 100.0, c.glyphs);
@@ -360,14 +371,15 @@ fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect, row: u16) {
 }
 
 /// A process that no job owns, on a device that a job holds or nobody does.
-fn strangers(c: &mut Canvas<'_>, gpu: &GpuRow, (x, y): (u16, u16), room: u16) {
+fn stranger(gpu: &GpuRow) -> Option<String> {
     if !matches!(gpu.state, DeviceState::Held { .. } | DeviceState::Free) {
-        return;
+        return None;
     }
-    let Some(other) = gpu.processes.iter().find(|process| process.token.is_none()) else { return };
-    let text = format!("  other {}", other.words());
-    let style = c.theme.style(Role::ToastWarn);
-    c.put(x, y, room, &text, style);
+    let other = gpu.processes.iter().find(|process| process.token.is_none() && !process.ignored)?;
+    let name = if other.name.is_empty() { String::new() } else { format!(" {}", other.name) };
+    let owner = other.user.clone().or_else(|| other.uid.map(|uid| format!("uid {uid}")));
+    let owner = owner.map(|owner| format!(" {owner}")).unwrap_or_default();
+    Some(format!("  other pid {}{owner}{name}", other.pid))
 }
 
 fn temperature(c: &Canvas<'_>, gpu: &GpuRow) -> (String, Role) {

@@ -97,7 +97,8 @@ fn everything(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &GpuRow) {
 
 /// `20 min [1 h] 24 h`
 fn ranges(at: Range) -> String {
-    let names = Range::ALL.map(|one| if one == at { format!("[{}]", one.name()) } else { one.name().to_owned() });
+    let names =
+        Range::ALL.map(|one| if one == at { format!("[{}]", one.name()) } else { one.name().to_owned() });
     names.join(" ")
 }
 
@@ -126,10 +127,8 @@ fn device(c: &mut Canvas<'_>, area: Rect, gpu: &GpuRow) {
     } else {
         "advisory: nothing keeps others off it"
     };
-    let lines = [
-        (format!("{}  {}", gpu.name, gpu.node), Role::Text),
-        (cut_middle(&gpu.uuid.0, columns), Role::Dim),
-    ];
+    let lines =
+        [(format!("{}  {}", gpu.name, gpu.node), Role::Text), (cut_middle(&gpu.uuid.0, columns), Role::Dim)];
     let mut row = 0;
     for (text, role) in &lines {
         c.text(area, row, text, *role);

@@ -33,15 +33,16 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
     let (words, role) = connection(v.ui, kind);
     let right = c.pieces_right(area, 0, &[(&words, role)]);
     let mut left = Rect { width: right.saturating_sub(area.x + 1), ..area };
+    if kind == Kind::Three && v.ui.known {
+        let theme = format!("theme {}", v.ui.theme);
+        let end =
+            c.pieces_right(Rect { width: left.width.saturating_sub(2), ..left }, 0, &[(&theme, Role::Dim)]);
+        left.width = end.saturating_sub(left.x + 2);
+    }
     if matches!(kind, Kind::Two | Kind::Three) {
         let tabs = screens(v, false);
         let tabs: Vec<Piece<'_>> = tabs.iter().map(|(text, role)| (text.as_str(), *role)).collect();
         let end = c.pieces_right(Rect { width: left.width.saturating_sub(1), ..left }, 0, &tabs);
-        left.width = end.saturating_sub(left.x + 1);
-    }
-    if kind == Kind::Three && v.ui.known {
-        let theme = format!("theme {} ", v.ui.theme);
-        let end = c.pieces_right(Rect { width: left.width.saturating_sub(1), ..left }, 0, &[(&theme, Role::Dim)]);
         left.width = end.saturating_sub(left.x + 1);
     }
     let host = cut(&v.snap.scheduler.host, 14);
@@ -51,7 +52,8 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
         return;
     }
     // The fullest words that fit; at last the counts alone, as many as there is room for.
-    let room = usize::from(left.width) - first.iter().map(|(text, _)| width(text)).sum::<usize>().min(left.width.into());
+    let room = usize::from(left.width)
+        - first.iter().map(|(text, _)| width(text)).sum::<usize>().min(left.width.into());
     let forms = [("  ", true), (" ", true), ("  ", false), (" ", false)];
     let lines = forms.map(|(gap, with_today)| counts(v, kind, gap, with_today));
     let fits = |line: &&Vec<(String, Role)>| line.iter().map(|(text, _)| width(text)).sum::<usize>() <= room;

@@ -50,7 +50,8 @@ impl Columns {
         let (figures, gpu_memory) = (total >= 76, total >= 110);
         let user = if total >= 110 { 10 } else { 5 };
         let end = if total >= 110 { 13 } else { 7 };
-        let used = id + 2 + user + 10 + 6 + end + if figures { 29 } else { 0 } + if gpu_memory { 21 } else { 0 };
+        let used =
+            id + 2 + user + 10 + 6 + end + if figures { 29 } else { 0 } + if gpu_memory { 21 } else { 0 };
         Self { id, user, figures, gpu_memory, end, name: total.saturating_sub(used + 1).max(4) }
     }
 

@@ -23,7 +23,7 @@ pub(in crate::tui) enum Mark {
 }
 
 impl Mark {
-    const fn shown(self) -> (&'static str, Role) {
+    pub(in crate::tui) const fn shown(self) -> (&'static str, Role) {
         match self {
             Self::Done => ("[x]", Role::Text),
             Self::Now => ("[>]", Role::Run),
@@ -167,9 +167,24 @@ pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row:
     }
     say("dir", row.directory.display().to_string());
     say("asks", asks(row));
-    if let Some(peak) = row.peak_memory {
-        let load = row.mean_utilisation.map_or_else(String::new, |load| format!("   mean load {load}%"));
-        say("peak", format!("{peak} resident{load}"));
+    if let Some(project) = &row.project {
+        say("for", format!("project {project}"));
+    }
+    if row.tasks.total > 1 {
+        say("tasks", tasks(row));
+    }
+    let peaks = [
+        row.peak_memory.map(|peak| format!("{peak} resident")),
+        row.peak_gpu_memory.map(|peak| format!("{peak} of a GPU")),
+        row.mean_utilisation.map(|load| format!("mean load {load}%")),
+    ];
+    let peaks: Vec<String> = peaks.into_iter().flatten().collect();
+    if !peaks.is_empty() {
+        say("peak", peaks.join("   "));
+    }
+    if let Some(mark) = &row.editing {
+        let until = moment(mark.until, v.now.wall_ms, &v.ui.tz);
+        say("edit", format!("by {} until {until}: it does not start meanwhile", mark.by));
     }
     if let Some(of) = row.retry_of {
         say("retry", format!("of #{of}"));
@@ -186,6 +201,7 @@ pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row:
 fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) -> String {
     let when = |at: i64| clock(at, &v.ui.tz);
     match (step, mark, at) {
+        (3, Mark::ToCome, _) => "-> output/".to_owned(),
         (_, Mark::ToCome | Mark::Skipped, _) => String::new(),
         (2, _, Some(_)) => {
             let limit = match row.limit {
@@ -231,6 +247,22 @@ fn held(v: &View<'_>, row: &JobRow) -> String {
         text = format!("{text}   at the limit {}", hours(limit.0 * u64::from(row.gpus)));
     }
     text
+}
+
+/// `12: 3 waiting, 2 running, 7 succeeded`
+fn tasks(row: &JobRow) -> String {
+    let it = &row.tasks;
+    let all = [
+        (it.queued, "waiting"),
+        (it.active, "under way"),
+        (it.succeeded, "succeeded"),
+        (it.failed, "failed"),
+        (it.cancelled, "cancelled"),
+        (it.lost, "lost"),
+    ];
+    let some: Vec<String> =
+        all.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    format!("{}: {}", it.total, some.join(", "))
 }
 
 fn asks(row: &JobRow) -> String {

@@ -86,7 +86,7 @@ fn users(v: &View<'_>, columns: usize) -> Vec<Line> {
         let text = user_line(cells.map(String::as_str), columns);
         out.push(Line::Text(text, if user.user == me { Role::Title } else { Role::Text }));
     }
-    if v.snap.meter.users.is_empty() {
+    if v.snap.meter.users.is_empty() && v.ui.known {
         out.push(Line::Text("Nobody has held a GPU in seven days.".to_owned(), Role::Dim));
     }
     out
@@ -143,6 +143,9 @@ fn day(v: &View<'_>, columns: usize, glyphs: Glyphs) -> Option<Line> {
 pub(in crate::tui) fn jobs(v: &View<'_>, columns: usize) -> Vec<Line> {
     let held = v.snap.jobs.iter().filter(|row| row.state != Cursor::Queued || !row.open.is_empty());
     let mut held: Vec<&JobRow> = held.map(|row| &**row).collect();
+    if held.is_empty() && !v.ui.known {
+        return Vec::new();
+    }
     if held.is_empty() {
         return vec![Line::Text("Nobody holds a GPU now.".to_owned(), Role::Dim)];
     }
@@ -155,13 +158,8 @@ pub(in crate::tui) fn jobs(v: &View<'_>, columns: usize) -> Vec<Line> {
             Limit::For(span) => duration(span),
             Limit::UntilDone => "none".to_owned(),
         };
-        let cells = [
-            &format!("#{}", row.id),
-            &row.user,
-            &row.gpus.to_string(),
-            &hours(row.gpu_ms(&v.now)),
-            &limit,
-        ];
+        let cells =
+            [&format!("#{}", row.id), &row.user, &row.gpus.to_string(), &hours(row.gpu_ms(&v.now)), &limit];
         let mut text = job_line(cells.map(String::as_str));
         let idle = idle(v, row);
         if columns >= 60 {

@@ -88,9 +88,9 @@ fn head(table: &MeterTable, it: &Columns) -> String {
 
 fn table_lines(v: &View<'_>, table: &MeterTable, columns: usize, glyphs: Glyphs) -> Vec<Line> {
     if table.rows.is_empty() {
-        let since = table.since.map_or_else(String::new, |at| {
-            format!(" since {}", moment(at, v.now.wall_ms, &v.ui.tz))
-        });
+        let since = table
+            .since
+            .map_or_else(String::new, |at| format!(" since {}", moment(at, v.now.wall_ms, &v.ui.tz)));
         return vec![Line::Text(format!("Nobody has held anything{since}."), Role::Dim)];
     }
     let it = columns_of(table, columns);

@@ -200,8 +200,8 @@ pub(in crate::tui) fn time(v: &View<'_>, row: &JobRow) -> String {
 
 /// What the newest change does to it; else why it waits and, as far as there is room, when it will start.
 fn beside(v: &View<'_>, row: &JobRow, columns: usize) -> (String, Role) {
-    if let Some(effect) = forecast::effect(v, row) {
-        return (format!("~{effect}"), Role::Pending);
+    if let Some((effect, is_late)) = forecast::effect(v, row, columns) {
+        return (effect, if is_late { Role::ToastWarn } else { Role::Pending });
     }
     let (words, role) = why(v, row);
     if row.state != Cursor::Queued || row.cancel_at.is_some() {

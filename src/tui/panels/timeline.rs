@@ -72,8 +72,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     }
     let (from, until) = v.ui.gpus_view.window();
     let now = v.now.wall_ms;
-    let axis =
-        Axis { from: now + from, until: now + until, x: area.x + LABEL, columns: area.width - LABEL };
+    let axis = Axis { from: now + from, until: now + until, x: area.x + LABEL, columns: area.width - LABEL };
     let looked_at = looked_at(v, timeline);
     let height = usize::from(area.height - 1);
     let top = v.top(Pane::Gpus, height, v.snap.gpus.len());
@@ -140,26 +139,34 @@ fn paint_span(c: &mut Canvas<'_>, v: &View<'_>, y: u16, axis: &Axis, of: (&Timel
     let (sign, role) = fill(span.kind, c.glyphs);
     let style = c.theme.style(role);
     c.put(axis.x + from, y, columns, &sign.repeat(columns.into()), style);
-    // A label stands where something of its span follows it: short ones have none.
-    let label = label(span);
-    let label = cut(&label, usize::from(columns).saturating_sub(2));
-    if label.len() >= 3 {
-        let text = c.theme.style(if span.kind == SpanKind::Past { Role::Dim } else { Role::Text });
-        let x = c.put(axis.x + from + 1, y, columns - 1, label, text);
-        debug_assert!(x <= axis.x + from + columns, "a label stays in its span");
+    // Nobody knows its end.
+    if span.until.is_none() && span.until_by.is_none() && span.kind == SpanKind::Held && to < axis.columns {
+        c.put(axis.x + to + 1, y, 1, ">", style);
     }
+    label(c, y, (axis.x + from, axis.x + from + columns), axis.x + axis.column(now), span);
     if span.job.is_some() && span.job == looked_at {
         c.over(Rect { x: axis.x + from, y, width: columns, height: 1 }, Role::CursorRow);
     }
 }
 
-fn label(span: &TimelineSpan) -> String {
-    match (span.kind, span.job) {
-        (SpanKind::Quarantined, None) => "quarantine".to_owned(),
-        (SpanKind::Quarantined, Some(job)) => format!("quarantine, #{job}"),
-        (_, Some(job)) => format!("#{job} {}", span.name),
-        (_, None) => span.name.clone(),
-    }
+/// Whose span it is, on one side of now, with something of the span around it: a short span has no label.
+fn label(c: &mut Canvas<'_>, y: u16, (from, to): (u16, u16), now: u16, span: &TimelineSpan) {
+    let (least, name) = match (span.kind, span.job) {
+        (SpanKind::Quarantined, None) => ("quarantine".to_owned(), String::new()),
+        (SpanKind::Quarantined, Some(job)) => (format!("#{job}"), " in quarantine".to_owned()),
+        (_, Some(job)) => (format!("#{job}"), format!(" {}", span.name)),
+        (_, None) => (span.name.clone(), String::new()),
+    };
+    let sides = if from < now && now < to { [(from, now), (now + 1, to)] } else { [(from, to), (to, to)] };
+    let room = |(from, to): (u16, u16)| usize::from(to.saturating_sub(from)).saturating_sub(2);
+    let whole = width(&least) + width(&name);
+    let side = sides.into_iter().find(|side| room(*side) >= whole);
+    let side = side.or_else(|| sides.into_iter().max_by_key(|side| room(*side)));
+    let Some(side) = side.filter(|side| room(*side) >= width(&least)) else { return };
+    let style = c.theme.style(if span.kind == SpanKind::Past { Role::Dim } else { Role::Text });
+    let text = format!("{least}{name}");
+    let text = cut(&text, room(side));
+    c.put(side.0 + 1, y, width(text) as u16, text.trim_end(), style);
 }
 
 /// Round distances between two times on the axis.

@@ -4,11 +4,11 @@
 //! again; the thread `send` writes, so that a key press never waits for a socket.
 
 use crate::model::{JobId, Span};
-use crate::tui::looks::Look;
-use crate::tui::overlay::Fix;
 use crate::protocol::{
     Command, Connection, JobDetail, Query, Reply, Request, ServerMessage, Snapshot, Update,
 };
+use crate::tui::looks::Look;
+use crate::tui::overlay::Fix;
 use crate::tui::shell::logfeed::LogWindow;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -133,7 +133,9 @@ impl UiCommand {
             Self::Refresh => (Asked::Snapshot, Request::Query(Query::Snapshot { since: None })),
             Self::Ping => (Asked::Ping, Request::Query(Query::Ping)),
             Self::Look { look, query } => (Asked::Look(look), Request::Query(query)),
-            Self::ReadFile { .. } | Self::Mend(_) | Self::Repaint | Self::Suspend | Self::Quit => return None,
+            Self::ReadFile { .. } | Self::Mend(_) | Self::Repaint | Self::Suspend | Self::Quit => {
+                return None;
+            }
         })
     }
 }

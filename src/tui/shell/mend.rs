@@ -74,7 +74,8 @@ mod tests {
         let refused = write(&path, &was, b"gpus: 3\n").unwrap_err();
         assert!(refused.contains("changed meanwhile"), "{refused}");
         assert_eq!(fs::read(&path).unwrap(), b"gpus: 2\n");
-        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["sweep.yaml"]);
         let link = folder.path().join("link.yaml");
         std::os::unix::fs::symlink(&path, &link).unwrap();
