@@ -1,9 +1,10 @@
 //! The words of the command line. Parsing only: what they mean is in the files beside this one.
 
-use super::values::{By, Kind, ServiceAction, State, gpu, key_value, priority, span};
+use super::values::{By, Kind, ServiceAction, State, depth, gpu, key_value, priority, span};
 use crate::config::GpuSource;
 use crate::model::{Priority, Span};
 use crate::protocol::GpuSelect;
+use crate::tui::Depth;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -85,6 +86,9 @@ pub struct DashboardArgs {
     /// A theme's name, or a path.
     #[arg(long, value_name = "THEME")]
     pub theme: Option<String>,
+    /// How many colours, instead of what TERM and COLORTERM say: none, 16, 256 or true.
+    #[arg(long, value_name = "DEPTH", value_parser = depth)]
+    pub color: Option<Depth>,
 }
 
 /// Everything that can be asked for.
@@ -182,6 +186,8 @@ pub enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// List themes, show or preview one, or check one for contrast and colour vision.
+    Theme(ThemeArgs),
     /// Print a completion script.
     Completions {
         /// For which shell.
@@ -415,4 +421,52 @@ pub struct DemoArgs {
     /// The same seed gives the same load, memory and power curves.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    #[command(flatten)]
+    pub dashboard: DashboardArgs,
+}
+
+/// Of `theme`.
+#[derive(Debug, Clone, Args)]
+pub struct ThemeArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ThemeAction,
+}
+
+/// What is done with themes.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ThemeAction {
+    /// List all there are, your own first.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a theme makes of every role.
+    Show {
+        /// Its name, or a path.
+        theme: String,
+        /// How many colours: none, 16, 256 or true.
+        #[arg(long, value_name = "DEPTH", value_parser = depth)]
+        color: Option<Depth>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measure contrast, and the distance of colours for different eyes; exit 1 if something falls short.
+    Check {
+        /// Its name, or a path; all of them without.
+        theme: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Draw a small dashboard in a theme.
+    Preview {
+        /// Its name, or a path.
+        theme: String,
+        /// How many colours: none, 16, 256 or true.
+        #[arg(long, value_name = "DEPTH", value_parser = depth)]
+        color: Option<Depth>,
+    },
 }

@@ -2,7 +2,7 @@
 
 use super::clerk::{Clerk, Order};
 use super::devices::Devices;
-use super::durable::Disk;
+use super::durable::{Committed, Disk};
 use super::held::Earlier;
 use super::intake::{InboxBoard, Intake, Refusal, refusal};
 use super::message::Message;
@@ -69,11 +69,15 @@ impl Daemon {
         let mut waiting = Waiting::default();
         loop {
             let decision = self.decide(&mut inputs);
-            if !decision.events.is_empty() && !self.append(&decision.events, &mut waiting).await {
+            let mut committed = Committed::AtOnce;
+            if !decision.events.is_empty() {
+                committed = self.append(&decision.events, &mut waiting).await;
+            }
+            if committed == Committed::Never {
                 return;
             }
             let wake = decision.wake.map(|wake| wake.at);
-            self.settle(decision, &mut waiting);
+            self.settle(decision, committed, &mut waiting);
             self.look(&mut waiting).await;
             self.publish();
             if waiting.ended {
@@ -141,10 +145,11 @@ impl Daemon {
     }
 
     /// After the commit: effects, then what commands are answered.
-    fn settle(&mut self, decision: Decision, waiting: &mut Waiting) {
+    fn settle(&mut self, decision: Decision, committed: Committed, waiting: &mut Waiting) {
         self.note_accepted(&decision.events);
         self.last_events = decision.events;
-        let (effects, late) = in_time(decision.effects, &crate::clock::now());
+        let (effects, late) =
+            in_time(decision.effects, &crate::clock::now(), committed == Committed::AfterFailure);
         self.pending.extend(late);
         self.carry_out(effects);
         for (to, reply) in decision.replies {

@@ -62,6 +62,8 @@ pub enum FeedEvent {
     Log(Box<LogWindow>),
     /// A key, a paste, a new size.
     Input(crossterm::event::Event),
+    /// A theme's file was saved.
+    ThemeChanged,
     /// The terminal is gone.
     Hangup,
 }

@@ -185,6 +185,11 @@ impl Ledger {
                 assert!(hold.close.is_none(), "lease {lease} ends twice");
                 assert_eq!(ended.boot, hold.open.boot, "lease {lease} ends in another boot");
                 (hold.close, hold.by, hold.waived) = (Some(*ended), Some(*by), *waived);
+                // What its supervisor has in its journal, if the end is the one that the journal tells of.
+                let work = machine.work.get(lease).and_then(|work| work.journal.ended.as_ref());
+                let slept = work.filter(|told| told.at == *ended).map_or(0, |told| told.suspended_ms);
+                let held = ended.since(&hold.open).map_or(0, |held| held.0);
+                assert_eq!(*suspended_ms, slept.min(held), "lease {lease} slept otherwise");
                 hold.suspended = *suspended_ms;
                 for uuid in hold.devices.clone() {
                     self.devices.insert(uuid, "draining");
