@@ -6,9 +6,9 @@
 mod fixtures;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use fixtures::{WALL_MS, ago, busy, empty, gpu, job, many, now, uuid, waiting};
+use fixtures::{WALL_MS, ago, busy, done, empty, gpu, job, many, now, uuid, waiting};
 use overnight::model::{
-    Bytes, DeviceState, GpuProcess, JobId, LeaseId, ProcessKind, Quarantine, Revision, Span,
+    Bytes, DeviceState, GpuProcess, JobId, LeaseId, Outcome, ProcessKind, Quarantine, Revision, Span,
 };
 use overnight::protocol::{
     Change, Command, Connection, Expectation, GpuHistory, GpuRing, GpuTrace, InboxState, MeterBy, MeterRow,
@@ -79,7 +79,17 @@ impl Person {
                 Look::GpuHistory { span_ms } => Reply::GpuHistory(Box::new(telemetry(&self.snap, *span_ms))),
                 Look::Timeline { from, until } => Reply::Timeline(Box::new(timeline(*from, *until))),
                 Look::Meter { by, since_ms } => Reply::Meter(ledger(*by, *since_ms)),
-                Look::Older { .. } => Reply::Jobs { rows: Vec::new(), left: 0 },
+                Look::Older { .. } => {
+                    // In two parts, all done jobs: those of the snapshot, and some from before.
+                    let mut rows: Vec<_> = self.snap.history.iter().map(|row| (**row).clone()).collect();
+                    rows.extend((0..40).map(|n| {
+                        done(job(400 - n, "bo", "ancient", 1), 90_000 + n * 60, 60, Outcome::Succeeded)
+                    }));
+                    let rest = rows.split_off(100);
+                    let left = rest.len() as u32;
+                    self.hears(Asked::Look(*look), Reply::Jobs { rows, left });
+                    Reply::Jobs { rows: rest, left: 0 }
+                }
                 Look::WhatIf { .. } => continue,
             };
             self.hears(Asked::Look(*look), reply);
@@ -602,4 +612,22 @@ fn the_job_of_the_cursor_is_the_same_everywhere_on_the_timeline() {
     assert!(rows[bottom - 9].contains("#142 llama-ft-8b") && rows[bottom - 8].contains("#142 llama-ft-8b"));
     assert!(reversed(bottom - 9) > 10 && reversed(bottom - 9) == reversed(bottom - 8), "both its GPUs");
     assert_eq!(reversed(bottom - 7), 0, "another job's");
+}
+
+#[test]
+fn the_history_goes_further_back_than_the_snapshot() {
+    let mut person = Person::at(many(), (80, 24), Glyphs::Ascii);
+    person.press("4");
+    assert!(person.sees().contains("End: older"), "{}", person.sees());
+    assert_eq!(person.answered(), [], "nobody has looked for them yet");
+    person.press("End");
+    assert_eq!(person.answered(), [Look::Older { done: 5_000 }]);
+    assert!(!person.sees().contains("ancient"));
+    person.press("End");
+    let sees = person.sees();
+    assert!(sees.contains(" 361 bo") && sees.contains("ancient") && !sees.contains("End: older"), "{sees}");
+    assert_eq!(person.answered(), []);
+    let mut short = Person::at(busy(), (80, 24), Glyphs::Ascii);
+    short.press("4 End");
+    assert_eq!(short.answered(), [], "the snapshot has all of them");
 }

@@ -311,6 +311,34 @@ pub(in crate::tui) fn took(ui: &mut Ui, look: Look, reply: Reply) {
     }
 }
 
+/// Done jobs that the snapshot has no room for, newest first.
+pub(in crate::tui) fn older<'a>(ui: &'a Ui, snap: &'a Snapshot) -> impl Iterator<Item = &'a JobRow> {
+    let known = snap.history.last().map(|row| (row.done_at, row.id));
+    let taken = ui.fetched.older.have.iter().flat_map(|taken| &taken.it);
+    // What has left the snapshot since it was asked is not asked for again: the list begins where the snapshot ends.
+    taken.filter(move |row| known.is_some_and(|known| (row.done_at, row.id) < known))
+}
+
+/// The end of the history was reached: jobs further back are asked for. Whether that is news.
+pub(in crate::tui) fn further(ui: &mut Ui, snap: &Snapshot) -> bool {
+    let first = ui.fetched.wanted_done == 0;
+    if !first || snap.history.len() < FULL {
+        return false;
+    }
+    ui.fetched.wanted_done = FURTHEST;
+    true
+}
+
+/// Whether there may be more done jobs than are shown.
+pub(in crate::tui) fn has_further(ui: &Ui, snap: &Snapshot) -> bool {
+    snap.history.len() >= FULL && ui.fetched.older.have.is_none()
+}
+
+/// A history of so many jobs is as long as a snapshot's gets: the rest is asked for.
+const FULL: usize = 200;
+/// As far back as a screen goes; the ledger and `overnight ls --all` have the rest.
+const FURTHEST: u32 = 5_000;
+
 /// An effect that has been shown long enough goes.
 pub(in crate::tui) fn tick(ui: &mut Ui) {
     let now = ui.now.boottime_ms;

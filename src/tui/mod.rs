@@ -181,7 +181,9 @@ fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     }
     let names: Vec<_> = names.iter().map(|(text, role)| (text.as_str(), *role)).collect();
     let lists_jobs = matches!(v.ui.screen, Screen::Queue | Screen::History);
-    let tail = [(text.as_str(), role)];
+    let more =
+        if v.ui.screen == Screen::History && looks::has_further(v.ui, v.snap) { "  End: older" } else { "" };
+    let tail = [(text.as_str(), role), (more, Role::Dim)];
     c.rule(layout.tabs, 0, &names, if lists_jobs { &tail } else { &[] });
 }
 
@@ -281,7 +283,8 @@ fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) 
         },
         Pane::Log => ("Log".to_owned(), log::title(v), R::Dim),
     };
-    let foot = if pane == Pane::Queue { statusline::counted(v) } else { String::new() };
+    let lists = pane == Pane::Queue || pane == Pane::History && v.ui.screen == Screen::History;
+    let foot = if lists { statusline::counted(v) } else { String::new() };
     let foot: &[(&str, Role)] = if foot.is_empty() { &[] } else { &[(&foot, R::Dim)] };
     c.frame(rect, &[(&name, R::Title), ("  ", R::Dim), (&more, role)], foot, focus)
 }

@@ -108,6 +108,8 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
         Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
             if let Some(job) = job {
                 ui.pending.remove(&job);
+                // What was refused has no effect.
+                ui.fetched.effect = ui.fetched.effect.take().filter(|effect| effect.job != job);
             }
             if !matches!(asked, Asked::Detail(_) | Asked::Ping | Asked::Subscription) {
                 ui.say(Level::Error, message, None);

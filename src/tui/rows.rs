@@ -3,6 +3,7 @@
 use crate::model::JobId;
 use crate::protocol::{InboxState, JobRow, Snapshot};
 use crate::tui::layout::{Pane, main_pane, plan};
+use crate::tui::looks;
 use crate::tui::ui::{Screen, Ui};
 use crate::tui::update::pending;
 use ratatui::layout::Rect;
@@ -30,8 +31,13 @@ pub(in crate::tui) fn queue(ui: &Ui, snap: &Snapshot) -> Vec<Arc<JobRow>> {
 }
 
 /// The rows of the history.
-pub(in crate::tui) fn history<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
-    snap.history.iter().map(|row| &**row).filter(|row| passes(ui, snap, row)).collect()
+pub(in crate::tui) fn history<'a>(ui: &'a Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
+    snap.history
+        .iter()
+        .map(|row| &**row)
+        .chain(looks::older(ui, snap))
+        .filter(|row| passes(ui, snap, row))
+        .collect()
 }
 
 fn passes(ui: &Ui, snap: &Snapshot, row: &JobRow) -> bool {

@@ -4,6 +4,7 @@ use crate::tui::look::canvas::Glyphs;
 
 /// From almost nothing to full.
 const BLOCKS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+const HALVES: [&str; 8] = [".", ".", "▄", "▄", "▄", "▄", "█", "█"];
 const RAMP: [&str; 8] = [".", ":", "-", "=", "+", "*", "#", "%"];
 
 /// Means over as many stretches as there are columns; `None` where nothing of a stretch is known.
@@ -25,6 +26,7 @@ pub(in crate::tui) fn resampled(values: &[Option<f64>], columns: usize) -> Vec<O
 pub(in crate::tui) fn rows(values: &[Option<f64>], full: f64, height: usize, glyphs: Glyphs) -> Vec<String> {
     let signs = match glyphs {
         Glyphs::Unicode => BLOCKS,
+        Glyphs::Blocks => HALVES,
         Glyphs::Ascii => RAMP,
     };
     let eighths = height * 8;

@@ -30,7 +30,10 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
     if area.height == 0 {
         return;
     }
-    let (words, role) = connection(v.ui, kind);
+    let (mut words, role) = connection(v.ui, kind);
+    if kind == Kind::One && v.ui.known {
+        words.insert_str(0, "| ");
+    }
     let right = c.pieces_right(area, 0, &[(&words, role)]);
     let mut left = Rect { width: right.saturating_sub(area.x + 1), ..area };
     if kind == Kind::Three && v.ui.known {
@@ -87,9 +90,6 @@ fn counts(v: &View<'_>, kind: Kind, gap: &str, with_today: bool) -> Vec<(String,
     if wide || meter.today_lost > 0 {
         let role = if meter.today_lost > 0 { Role::Lost } else { Role::Dim };
         out.push((format!("{apart}{} lost", meter.today_lost), role));
-    }
-    if bar == " | " && !wide {
-        out.push((" |".to_owned(), Role::Dim));
     }
     if wide {
         let held = format!("   held {}/{}", meter.gpus_held, meter.gpus_total);

@@ -161,6 +161,7 @@ fn bar(part: u64, most: u64, columns: usize, glyphs: Glyphs) -> String {
     let eighths = (u128::from(part) * columns as u128 * 8 / u128::from(most)) as usize;
     match glyphs {
         Glyphs::Ascii => "#".repeat(eighths.div_ceil(8)),
+        Glyphs::Blocks => "█".repeat(eighths.div_ceil(8)),
         Glyphs::Unicode => {
             let rest = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"].get((eighths % 8).wrapping_sub(1));
             format!("{}{}", "█".repeat(eighths / 8), rest.unwrap_or(&""))

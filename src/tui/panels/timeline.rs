@@ -16,13 +16,13 @@ const LABEL: u16 = 4;
 /// How a span is filled, and its colour.
 const fn fill(kind: SpanKind, glyphs: Glyphs) -> (&'static str, Role) {
     match (kind, glyphs) {
-        (SpanKind::Past, Glyphs::Unicode) => ("▄", Role::Dim),
+        (SpanKind::Past, Glyphs::Unicode | Glyphs::Blocks) => ("▄", Role::Dim),
         (SpanKind::Past, Glyphs::Ascii) => ("=", Role::Dim),
-        (SpanKind::Held, Glyphs::Unicode) => ("█", Role::Run),
+        (SpanKind::Held, Glyphs::Unicode | Glyphs::Blocks) => ("█", Role::Run),
         (SpanKind::Held, Glyphs::Ascii) => ("#", Role::Run),
         (SpanKind::Draining, _) => ("~", Role::Rel),
         (SpanKind::Quarantined, _) => ("!", Role::Fail),
-        (SpanKind::Planned, Glyphs::Unicode) => ("░", Role::Wait),
+        (SpanKind::Planned, Glyphs::Unicode | Glyphs::Blocks) => ("░", Role::Wait),
         (SpanKind::Planned, Glyphs::Ascii) => ("/", Role::Wait),
     }
 }
@@ -114,7 +114,7 @@ fn row(c: &mut Canvas<'_>, v: &View<'_>, y: u16, axis: &Axis, of: (&GpuRow, &Tim
 
 fn now_line(c: &mut Canvas<'_>, y: u16, axis: &Axis, column: u16) {
     let sign = match c.glyphs {
-        Glyphs::Unicode => "│",
+        Glyphs::Unicode | Glyphs::Blocks => "│",
         Glyphs::Ascii => "|",
     };
     let style = c.theme.style(Role::Title);
@@ -209,7 +209,7 @@ fn ticks(c: &mut Canvas<'_>, v: &View<'_>, y: u16, axis: &Axis, timeline: &Timel
 /// What the signs mean.
 pub(in crate::tui) const fn legend(glyphs: Glyphs) -> &'static str {
     match glyphs {
-        Glyphs::Unicode => "▄ past  █ held  ░ planned  ~ drains  ! quarantine  D deadline",
+        Glyphs::Unicode | Glyphs::Blocks => "▄ past  █ held  ░ planned  ~ drains  ! quarantine  D deadline",
         Glyphs::Ascii => "= past  # held  / planned  ~ drains  ! quarantine  D deadline",
     }
 }

@@ -8,6 +8,7 @@ use crate::protocol::{Command, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
+use crate::tui::looks;
 use crate::tui::overlay::{self, Chooser, Overlay, fix};
 use crate::tui::panels::detail;
 use crate::tui::panels::gpus;
@@ -309,6 +310,9 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
             let to = step(at.unwrap_or(0), count, height, action);
             rows::select(ui, &shown, pane, to);
             ui.tops.insert(Pane::Job, 0);
+            if pane == Pane::History && to + 1 >= count && looks::further(ui, &shown) {
+                ui.say(Level::Info, "asking for jobs further back", None);
+            }
         }
         Pane::Meter | Pane::Job => {
             let v = view(ui, snap);
