@@ -121,11 +121,11 @@ pub enum Verb {
     Receipt(OneJob),
     /// Cancel jobs.
     Cancel(CancelArgs),
-    /// Undo a cancel whose window is still open; the newest one without a job.
-    Undo {
-        /// Number or name.
-        job: Option<String>,
-    },
+    /// Change what a waiting job asks for: in an editor ($VISUAL, $EDITOR), by a file, or by options.
+    Edit(EditArgs),
+    /// Undo the newest change that can still be undone: a cancel in its window, or a move, priority, pause, resume or edit
+    /// of a job that still waits.
+    Undo(UndoArgs),
     /// Set a job's priority: low, normal, high, or -100 to 100.
     Priority {
         /// Number or name.
@@ -252,6 +252,43 @@ pub struct OverrideArgs {
     /// Another limit, such as 6h.
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     pub limit: Option<Span>,
+}
+
+/// Of `edit`.
+#[derive(Debug, Clone, Args)]
+pub struct EditArgs {
+    /// Number or name.
+    pub job: String,
+    /// Apply this file, or - for standard input, instead of opening an editor.
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Apply without asking.
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Only say what would change.
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Another priority: low, normal, high, or -100 to 100.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = priority)]
+    pub priority: Option<Priority>,
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
+    /// What changed, as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Of `undo`.
+#[derive(Debug, Clone, Args)]
+pub struct UndoArgs {
+    /// Number or name; without one the newest change of any of your jobs.
+    pub job: Option<String>,
+    /// Only list what can be undone, the newest first.
+    #[arg(long, conflicts_with = "job")]
+    pub list: bool,
+    /// The list as JSON.
+    #[arg(long, requires = "list")]
+    pub json: bool,
 }
 
 /// Of `check`.

@@ -7,6 +7,8 @@ mod act;
 mod args;
 mod doctor;
 mod drop_file;
+mod edit;
+mod editor;
 mod escapes;
 pub mod exit;
 mod folder;
@@ -164,7 +166,8 @@ fn dispatch(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliErro
         Verb::Gpus { json } => ls::gpus(*json, setup, io),
         Verb::Receipt(args) => show::receipt(args, setup, io),
         Verb::Cancel(args) => act::cancel(args, setup, io),
-        Verb::Undo { job } => act::undo(job.as_deref(), setup, io),
+        Verb::Edit(args) => edit::edit(args, setup, io),
+        Verb::Undo(args) => act::undo(args, setup, io),
         Verb::Priority { job, priority } => act::priority(job, *priority, setup, io),
         Verb::Top(args) => act::place(&args.job, Place::Top, setup, io),
         Verb::Bottom(args) => act::place(&args.job, Place::Bottom, setup, io),

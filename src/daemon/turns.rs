@@ -272,6 +272,15 @@ impl Daemon {
                 let pool = self.facts(&file.text);
                 drop(answer.send(self.check(file, by, &pool, now)));
             }
+            Request::Command(Command::Edit { job, generation, file, dry_run }) => {
+                match self.edit(by, (job, generation), (file, dry_run), now) {
+                    Ok((mut edit, diagnostics)) => {
+                        edit.reply_to = waiting.expect(answer, diagnostics);
+                        inputs.push(Input::Edit(Box::new(edit)));
+                    }
+                    Err(reply) => drop(answer.send(reply)),
+                }
+            }
             Request::Command(Command::Rescan) => {
                 self.inbox.rescan();
                 drop(answer.send(Reply::Ok { message: "looking at the inbox again".to_owned() }));
@@ -324,7 +333,7 @@ impl Daemon {
     }
 
     /// What a file is checked against.
-    fn facts(&self, text: &[u8]) -> crate::protocol::PoolFacts {
+    pub(super) fn facts(&self, text: &[u8]) -> crate::protocol::PoolFacts {
         let mentions = |word: &[u8]| text.windows(word.len()).any(|window| window == word);
         crate::sched::view::pool_facts(&self.world, mentions(b"after") || mentions(b"job:"))
     }

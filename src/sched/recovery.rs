@@ -43,6 +43,9 @@ pub fn resume(world: &World) -> Vec<Effect> {
             effects.push(Effect::Stop { lease, kind: stop_kind(cancel) });
         }
         effects.push(Effect::WriteAnswer { job: job.id, submission: job.submission });
+        if job.file.is_some() {
+            effects.push(Effect::Rewrite { job: job.id, was: None });
+        }
     }
     // A supervisor whose devices are back may not have been told; a receipt and what belongs to it may not have been
     // written, or not have reached the disk.

@@ -293,7 +293,7 @@ impl Life {
             Effect::Probe => self.probe(),
             Effect::TakeDrop { ident, .. } => self.people.take_drop(&ident),
             Effect::WriteReceipt { job } => self.ledger.receipt(job),
-            Effect::WriteAnswer { .. } => {}
+            Effect::WriteAnswer { .. } | Effect::Rewrite { .. } => {}
         }
     }
 
