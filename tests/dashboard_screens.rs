@@ -625,7 +625,7 @@ fn the_history_goes_further_back_than_the_snapshot() {
     assert!(!person.sees().contains("ancient"));
     person.press("End");
     let sees = person.sees();
-    assert!(sees.contains(" 361 bo") && sees.contains("ancient") && !sees.contains("End: older"), "{sees}");
+    assert!(sees.contains(">361 bo") && sees.contains("ancient") && !sees.contains("End: older"), "{sees}");
     assert_eq!(person.answered(), []);
     let mut short = Person::at(busy(), (80, 24), Glyphs::Ascii);
     short.press("4 End");

@@ -5,6 +5,7 @@ use super::{Overlay, fix};
 use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Row};
 use crate::tui::look::canvas::Canvas;
+use crate::tui::looks;
 use crate::tui::panels::gpus;
 use crate::tui::ui::Ui;
 use crate::tui::update::{acts, apply};
@@ -18,7 +19,9 @@ pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot, action: &Action) -> Opti
         Action::Clear => gpus::refusal(ui, snap),
         Action::Fix => fix::refusal(ui, snap),
         action => {
-            let row = rows::selected(ui, snap).and_then(|job| rows::find(snap, job));
+            let job = rows::selected(ui, snap);
+            let older = || looks::older(ui, snap).find(|row| Some(row.id) == job);
+            let row = job.and_then(|job| rows::find(snap, job)).or_else(older);
             acts::refusal(ui, row, action)
         }
     }

@@ -28,7 +28,8 @@ pub(in crate::tui) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let inbox = v.snap.scheduler.inbox.display();
     c.pieces(area, 0, &[("No jobs yet.", Role::Title), (&found(v), Role::Dim)]);
     c.text(area, 1, &format!("  Drop a job file into  {inbox}"), Role::Text);
-    let new = key(v, "new").map_or_else(String::new, |key| format!("press  {key}  to start from a template, "));
+    let new =
+        key(v, "new").map_or_else(String::new, |key| format!("press  {key}  to start from a template, "));
     c.text(area, 2, &format!("  or {new}or:  overnight submit FILE").replace("or or:", "or:"), Role::Text);
     c.text(area, 3, "  Smallest job file:", Role::Text);
     for (at, line) in SMALLEST.iter().enumerate() {
