@@ -94,12 +94,9 @@ pub(in crate::tui) fn read(
     file: Result<(PathBuf, Vec<u8>), String>,
 ) {
     let row = snap.inbox.iter().find(|row| row.name == name);
-    let diagnostics = match row.map(|row| &row.state) {
-        Some(InboxState::Refused { diagnostics }) => diagnostics,
-        _ => {
-            ui.say(Level::Warning, format!("{name} was read again meanwhile: nothing was changed"), None);
-            return;
-        }
+    let Some(InboxState::Refused { diagnostics }) = row.map(|row| &row.state) else {
+        ui.say(Level::Warning, format!("{name} was read again meanwhile: nothing was changed"), None);
+        return;
     };
     let mended =
         file.and_then(|(path, was)| mended(&was, diagnostics).map(|(new, lines)| (path, was, new, lines)));

@@ -83,17 +83,23 @@ pub(in crate::tui) fn effect(v: &View<'_>, row: &JobRow, columns: usize) -> Opti
     let found = effect.it.rows.iter().find(|one| one.job == row.id)?;
     let word = |it: &Expectation| it.starts_at.map_or_else(|| "?".to_owned(), |start| at(v, start));
     let place = |it: &Expectation| it.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
-    let (about, change) = if found.old.starts_at == found.new.starts_at {
-        ("place ", format!("{} -> {}", place(&found.old), place(&found.new)))
+    let (about, old, new) = if found.old.starts_at == found.new.starts_at {
+        ("place ", place(&found.old), place(&found.new))
     } else {
-        ("about ", format!("{} -> {}", word(&found.old), word(&found.new)))
+        ("about ", word(&found.old), word(&found.new))
     };
+    let change = format!("{old} -> {new}");
     let late = match (found.old.late, found.new.late) {
         (false, true) => ", will be late",
         (true, false) => ", in time again",
         _ => "",
     };
-    let forms = [format!("~{about}{change}{late}"), format!("~{about}{change}"), format!("~{change}")];
-    let fits = forms.iter().find(|form| width(form) <= columns).unwrap_or(&forms[2]);
+    let forms = [
+        format!("~{about}{change}{late}"),
+        format!("~{about}{change}"),
+        format!("~{change}"),
+        format!("~{new}"),
+    ];
+    let fits = forms.iter().find(|form| width(form) <= columns).unwrap_or(&forms[3]);
     Some((fits.clone(), found.new.late))
 }

@@ -57,7 +57,7 @@ impl Columns {
 
     fn head(&self) -> String {
         let mut text = format!("{} {}", right("ID", self.id + 1), left("USER", self.user));
-        text.push_str(&format!("{}{}{}", left("RESULT", 9), right("GPU-h", 6), right("END", self.end)));
+        text += &[left("RESULT", 9), right("GPU-h", 6), right("END", self.end)].concat();
         if self.figures {
             text.push_str("   WAIT    RUN      PEAK LOAD");
         }
@@ -90,12 +90,12 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, &Colum
         let peak = row.peak_memory.map_or_else(|| "n/a".to_owned(), |bytes| bytes.to_string());
         let load = row.mean_utilisation.map_or_else(|| "n/a".to_owned(), |load| format!("{load}%"));
         let waited = right(&duration(waited), 7);
-        rest.push_str(&format!("{waited}{}{}{}", right(&ran, 7), right(&peak, 10), right(&load, 5)));
+        rest += &[waited, right(&ran, 7), right(&peak, 10), right(&load, 5)].concat();
     }
     if cols.gpu_memory {
         let peak = row.peak_gpu_memory.map_or_else(|| "n/a".to_owned(), |bytes| bytes.to_string());
         let (gpus, priority) = (row.gpus.to_string(), row.priority.to_string());
-        rest.push_str(&format!("{}{}{}  ", right(&peak, 10), right(&gpus, 4), right(&priority, 5)));
+        rest += &[right(&peak, 10), right(&gpus, 4), right(&priority, 5), "  ".to_owned()].concat();
     }
     let name = format!("  {}", cut_middle(&row.name, cols.name));
     c.pieces(area, at, &[(&first, Role::Text), (&word, role), (&rest, Role::Text), (&name, Role::Text)]);

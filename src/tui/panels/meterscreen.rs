@@ -39,13 +39,12 @@ pub(in crate::tui) fn count(v: &View<'_>, area: Rect) -> usize {
 fn lines(v: &View<'_>, columns: usize, glyphs: Glyphs) -> Vec<Line> {
     let view = v.ui.meter_view;
     let mut out = Vec::new();
-    match v.ui.fetched.meter.of(&view.look(v.now.wall_ms, &v.ui.tz)) {
-        Some(table) => out.extend(table_lines(v, table, columns, glyphs)),
-        None => {
-            let refused = v.ui.fetched.meter.refused.as_deref();
-            let text = refused.unwrap_or("Asking the scheduler for the ledger.");
-            out.push(Line::Text(text.to_owned(), Role::Dim));
-        }
+    if let Some(table) = v.ui.fetched.meter.of(&view.look(v.now.wall_ms, &v.ui.tz)) {
+        out.extend(table_lines(v, table, columns, glyphs));
+    } else {
+        let refused = v.ui.fetched.meter.refused.as_deref();
+        let text = refused.unwrap_or("Asking the scheduler for the ledger.");
+        out.push(Line::Text(text.to_owned(), Role::Dim));
     }
     out.push(Line::Rule);
     out.extend(meter::rates(v, columns, glyphs));
@@ -75,7 +74,7 @@ fn columns_of(table: &MeterTable, total: usize) -> Columns {
 
 fn head(table: &MeterTable, it: &Columns) -> String {
     let mut text = left(&MeterView::name(table.by).to_uppercase(), it.key);
-    text.push_str(&format!("{}{}{}", right("JOBS", 6), right("GPU-h", 10), right("SHARE", 7)));
+    text += &[right("JOBS", 6), right("GPU-h", 10), right("SHARE", 7)].concat();
     for (shown, title, columns) in
         [(it.cores, "CORE-h", 10), (it.waived, "NOT BILLED", 12), (it.cost, "COST", 10)]
     {
@@ -123,7 +122,8 @@ fn table_lines(v: &View<'_>, table: &MeterTable, columns: usize, glyphs: Glyphs)
 }
 
 fn row_line(key: &str, row: &MeterRow, all: u64, it: &Columns) -> String {
-    let share = if all == 0 { "-".to_owned() } else { format!("{}%", (row.gpu_ms * 100 + all / 2) / all) };
+    let share = (row.gpu_ms * 100 + all / 2).checked_div(all);
+    let share = share.map_or_else(|| "-".to_owned(), |share| format!("{share}%"));
     let mut text = left(key, it.key);
     text.push_str(&right(&row.jobs.to_string(), 6));
     text.push_str(&right(&hours(row.gpu_ms), 10));

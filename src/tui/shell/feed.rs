@@ -87,7 +87,6 @@ pub enum Asked {
 
 /// What the dashboard wants done.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a few a minute; a box would be noise at every use")]
 pub enum UiCommand {
     /// Send a command.
     Send {
