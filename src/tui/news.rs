@@ -1,7 +1,7 @@
 //! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
 
 use crate::model::{JobId, Now, Span};
-use crate::protocol::{Connection, Reply, Snapshot};
+use crate::protocol::{Connection, Reply, Snapshot, SubmittedJob};
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
 use crate::tui::looks;
@@ -80,31 +80,8 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
         ui.connection = Connection::Live;
     }
     match reply {
-        Reply::Ok { message } => {
-            if let Some(job) = job {
-                pending::answered(ui, job);
-            }
-            if !message.is_empty() && matches!(asked, Asked::Command(_)) {
-                // What a change does to others was told just before, and is told with it.
-                let effect = ui.fetched.effect.as_ref().filter(|effect| Some(effect.job) == job);
-                let effect = effect.and_then(|effect| looks::effect_words(&effect.it, effect.job));
-                let message = effect.map_or_else(|| message.clone(), |words| format!("{message}; {words}"));
-                ui.say(Level::Info, message, None);
-            }
-        }
-        Reply::Submitted { jobs, .. } => {
-            let told: Vec<String> = jobs
-                .iter()
-                .filter_map(|job| {
-                    Some(format!(
-                        "#{} {}",
-                        job.id?,
-                        job.place.map_or_else(|| "starts".to_owned(), |p| format!("queued, place {p}"))
-                    ))
-                })
-                .collect();
-            ui.say(Level::Info, told.join("  "), jobs.first().and_then(|job| job.id));
-        }
+        Reply::Ok { message } => done(ui, asked, job, message),
+        Reply::Submitted { jobs, .. } => submitted(ui, &jobs),
         Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
             if let Some(job) = job {
                 ui.pending.remove(&job);
@@ -147,6 +124,39 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
         | Reply::Notices(_)
         | Reply::Pong => {}
     }
+}
+
+/// Jobs were accepted.
+fn submitted(ui: &mut Ui, jobs: &[SubmittedJob]) {
+    let told: Vec<String> = jobs
+        .iter()
+        .filter_map(|job| {
+            Some(format!(
+                "#{} {}",
+                job.id?,
+                job.place.map_or_else(|| "starts".to_owned(), |p| format!("queued, place {p}"))
+            ))
+        })
+        .collect();
+    ui.say(Level::Info, told.join("  "), jobs.first().and_then(|job| job.id));
+}
+
+/// A command was carried out.
+fn done(ui: &mut Ui, asked: Asked, job: Option<JobId>, message: String) {
+    if let Some(job) = job {
+        pending::answered(ui, job);
+    }
+    if message.is_empty() || !matches!(asked, Asked::Command(_)) {
+        return;
+    }
+    // What a change does to others was told just before, and is told with it.
+    let effect = ui.fetched.effect.as_ref().filter(|effect| Some(effect.job) == job);
+    let words = effect.and_then(|effect| looks::effect_words(&effect.it, effect.job));
+    let message = match words {
+        Some(words) => format!("{message}; {words}"),
+        None => message,
+    };
+    ui.say(Level::Info, message, None);
 }
 
 /// Time has passed: messages go, changes without an answer are given up, a countdown to the next try goes on.

@@ -1,6 +1,7 @@
 //! What is chosen on the screens of the devices and of the meter: which view, how far back, how near. Pure.
 
 use crate::protocol::MeterBy;
+use crate::tui::keys::Action;
 use crate::tui::looks::Look;
 use crate::tui::ui::{Screen, Ui};
 use jiff::tz::TimeZone;
@@ -201,8 +202,21 @@ fn turned<T: Copy + PartialEq>(all: &[T], at: T, back: bool) -> T {
     all.get((own + step) % all.len()).copied().unwrap_or(at)
 }
 
+/// Does what an action means to the view of a screen; `false`: it means something else here.
+pub(in crate::tui) fn act(ui: &mut Ui, action: &Action) -> bool {
+    match action {
+        Action::Left | Action::Right if ui.screen == Screen::Gpus => scroll(ui, *action == Action::Left),
+        Action::NextTab | Action::PreviousTab => turn(ui, *action == Action::PreviousTab),
+        Action::Range => range(ui),
+        Action::ZoomIn | Action::ZoomOut => zoom(ui, *action == Action::ZoomOut),
+        Action::ToNow => ui.gpus_view.offset_ms = 0,
+        _ => return false,
+    }
+    true
+}
+
 /// The next view of a screen, or the one before.
-pub(in crate::tui) fn turn(ui: &mut Ui, back: bool) {
+fn turn(ui: &mut Ui, back: bool) {
     match ui.screen {
         Screen::Gpus => ui.gpus_view.tab = turned(&GpuTab::ALL, ui.gpus_view.tab, back),
         Screen::Meter => ui.meter_view.by = turned(&MeterView::BY, ui.meter_view.by, back),
@@ -211,7 +225,7 @@ pub(in crate::tui) fn turn(ui: &mut Ui, back: bool) {
 }
 
 /// The next stretch of time.
-pub(in crate::tui) fn range(ui: &mut Ui) {
+fn range(ui: &mut Ui) {
     match ui.screen {
         Screen::Meter => ui.meter_view.period = turned(&Period::ALL, ui.meter_view.period, false),
         _ => ui.gpus_view.range = turned(&Range::ALL, ui.gpus_view.range, false),
@@ -219,13 +233,13 @@ pub(in crate::tui) fn range(ui: &mut Ui) {
 }
 
 /// The timeline covers less time, or more.
-pub(in crate::tui) fn zoom(ui: &mut Ui, out: bool) {
+fn zoom(ui: &mut Ui, out: bool) {
     let zoom = ui.gpus_view.zoom;
     ui.gpus_view.zoom = if out { (zoom + 1).min(GpusView::SPANS.len() - 1) } else { zoom.saturating_sub(1) };
 }
 
 /// The timeline goes back or ahead by a quarter.
-pub(in crate::tui) fn scroll(ui: &mut Ui, back: bool) {
+fn scroll(ui: &mut Ui, back: bool) {
     let quarter = ui.gpus_view.span_ms() / 4;
     let by = if back { -quarter } else { quarter };
     let far = 366 * 86_400_000;

@@ -81,6 +81,9 @@ pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec
 
 /// Does what an action means to the screen.
 fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
+    if ui.opened.is_none() && views::act(ui, &action) {
+        return Vec::new();
+    }
     match action {
         Action::Back => return back(ui),
         Action::Help => ui.overlay = Some(Overlay::Help(Chooser::default())),
@@ -96,38 +99,24 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::HalfUp
         | Action::PageDown
         | Action::PageUp => travel(ui, snap, &action),
-        Action::Left | Action::Right if has_timeline(ui) => views::scroll(ui, action == Action::Left),
         Action::Left => ui.log.sideways = ui.log.sideways.saturating_sub(8),
         Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
         Action::Open => open(ui, snap),
-        Action::NextTab | Action::PreviousTab if ui.opened.is_none() => {
-            views::turn(ui, action == Action::PreviousTab);
-        }
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
-        Action::Range => views::range(ui),
-        Action::ZoomIn | Action::ZoomOut => views::zoom(ui, action == Action::ZoomOut),
-        Action::ToNow => ui.gpus_view.offset_ms = 0,
         Action::Fix => return fix::ask(ui, snap),
         Action::Filter => ui.typing = true,
         Action::Mine => ui.mine = !ui.mine,
         Action::Undo => return acts::undo(ui, snap),
         Action::Log => open_log(ui, snap),
-        Action::Follow => match ui.log.stopped_at {
-            Some(_) => ui.log.stopped_at = None,
-            None => hold(ui, snap),
-        },
-        Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
-        Action::Hold => hold(ui, snap),
+        Action::Follow | Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
+        Action::Follow | Action::Hold => hold(ui, snap),
         Action::Wrap => (ui.log.wrap, ui.log.sideways) = (!ui.log.wrap, 0),
         Action::Freeze => freeze(ui, snap),
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
         Action::Prefix(c) => ui.prefix = Some(c),
         Action::Clear => gpus::ask(ui, snap),
-        Action::Unknown(key) => {
-            let help = ui.keys.key(mode_below(ui), &Action::Help);
-            ui.say(Level::Info, format!("{key} does nothing here; {help} shows the keys"), None);
-        }
+        Action::Unknown(key) => unknown(ui, &key),
         Action::Cancel
         | Action::Raise
         | Action::Lower
@@ -138,7 +127,11 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::Pause
         | Action::Retry => return acts::act(ui, snap, &action),
         // Of overlays and texts, or done above.
-        Action::Escape
+        Action::Range
+        | Action::ZoomIn
+        | Action::ZoomOut
+        | Action::ToNow
+        | Action::Escape
         | Action::Interrupt
         | Action::Repaint
         | Action::Suspend
@@ -157,9 +150,9 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
     Vec::new()
 }
 
-/// `<` and `>` move in time.
-fn has_timeline(ui: &Ui) -> bool {
-    ui.opened.is_none() && ui.screen == Screen::Gpus
+fn unknown(ui: &mut Ui, key: &str) {
+    let help = ui.keys.key(mode_below(ui), &Action::Help);
+    ui.say(Level::Info, format!("{key} does nothing here; {help} shows the keys"), None);
 }
 
 const fn send(command: Command) -> UiCommand {
