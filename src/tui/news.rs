@@ -81,7 +81,9 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     }
     match reply {
         Reply::Ok { message } => done(ui, asked, job, message),
-        Reply::Submitted { jobs, .. } => submitted(ui, &jobs),
+        Reply::Submitted { jobs, .. } => {
+            ui.say(Level::Info, accepted(&jobs), jobs.first().and_then(|job| job.id));
+        }
         Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
             if let Some(job) = job {
                 ui.pending.remove(&job);
@@ -126,21 +128,6 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     }
 }
 
-/// Jobs were accepted.
-fn submitted(ui: &mut Ui, jobs: &[SubmittedJob]) {
-    let told: Vec<String> = jobs
-        .iter()
-        .filter_map(|job| {
-            Some(format!(
-                "#{} {}",
-                job.id?,
-                job.place.map_or_else(|| "starts".to_owned(), |p| format!("queued, place {p}"))
-            ))
-        })
-        .collect();
-    ui.say(Level::Info, told.join("  "), jobs.first().and_then(|job| job.id));
-}
-
 /// A command was carried out.
 fn done(ui: &mut Ui, asked: Asked, job: Option<JobId>, message: String) {
     if let Some(job) = job {
@@ -157,6 +144,15 @@ fn done(ui: &mut Ui, asked: Asked, job: Option<JobId>, message: String) {
         None => message,
     };
     ui.say(Level::Info, message, None);
+}
+
+/// What became of the jobs of a submission, in one line.
+fn accepted(jobs: &[SubmittedJob]) -> String {
+    let fate = |job: &SubmittedJob| {
+        let place = job.place.map_or_else(|| "starts".to_owned(), |place| format!("queued, place {place}"));
+        Some(format!("#{} {place}", job.id?))
+    };
+    jobs.iter().filter_map(fate).collect::<Vec<_>>().join("  ")
 }
 
 /// Time has passed: messages go, changes without an answer are given up, a countdown to the next try goes on.
