@@ -404,6 +404,8 @@ pub struct MeterSummary {
 impl MeterSummary {
     /// Half an hour.
     pub const STEP_MS: i64 = 1_800_000;
+    /// So many steps are a day.
+    pub const DAY_STEPS: usize = 48;
 }
 
 /// One user's line of the meter.

@@ -4,6 +4,7 @@ use crate::model::{Cursor, Now};
 use crate::protocol::{Connection, Snapshot};
 use crate::tui::arrange;
 use crate::tui::figures::FIGURES_MS;
+use crate::tui::looks;
 use crate::tui::ui::Ui;
 use crate::tui::update::pending;
 
@@ -27,6 +28,7 @@ pub fn next_deadline(ui: &Ui, snap: &Snapshot, now: &Now, tick_ms: u64) -> Optio
         arrange::deadline(ui).map(at),
         ui.tally.as_ref().map(|tally| at(tally.until_ms)),
         (!ui.gpus_behind.1.is_empty()).then(|| at(ui.gpus_behind.0 + FIGURES_MS)),
+        looks::deadline(ui, snap).map(at),
     ]
     .into_iter()
     .flatten()

@@ -96,7 +96,8 @@ impl Layout {
         usize::from(match pane {
             Pane::Queue | Pane::History | Pane::Meter => inner.saturating_sub(1),
             Pane::Gpus if self.panes.len() == 1 => {
-                inner.saturating_sub(1 + crate::tui::panels::gpus::DETAIL_ROWS)
+                let area = self.inner(pane).unwrap_or_default();
+                crate::tui::panels::gpuscreen::list_rows(area, usize::MAX)
             }
             Pane::Inbox if self.panes.len() == 1 => crate::tui::panels::inbox::list_rows(inner),
             Pane::Gpus | Pane::Inbox | Pane::Job | Pane::Log => inner,

@@ -20,6 +20,7 @@ mod fold;
 mod keys;
 mod layout;
 mod look;
+mod looks;
 mod news;
 mod overlay;
 mod panels;
@@ -27,6 +28,7 @@ mod rows;
 mod shell;
 mod ui;
 mod update;
+mod views;
 
 use crate::model::Now;
 use crate::protocol::Snapshot;
@@ -35,7 +37,9 @@ use look::canvas::Canvas;
 
 use look::text;
 use look::theme::Role as R;
-use panels::{detail, gpus, header, history, inbox, life, log, meter, queue, statusline};
+use panels::{
+    detail, gpus, gpuscreen, header, history, inbox, life, log, meter, meterscreen, queue, statusline,
+};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -57,8 +61,11 @@ pub use look::theme::{
     list as list_themes, load,
 };
 pub use look::vision::{Need, Sight};
+pub use looks::{Effect, Fetched, Look, Slot, Taken, due};
 pub use news::{receive, tick};
-pub use overlay::{Bulk, Button, Chooser, Clear, Columns, Confirm, Find, Menu, Overlay, Settings, Sought};
+pub use overlay::{
+    Bulk, Button, Chooser, Clear, Columns, Confirm, Find, Fix, Mended, Menu, Overlay, Settings, Sought,
+};
 pub use panels::columns::Column;
 pub use panels::empty::SMALLEST;
 pub use panels::logmatch::Pattern;
@@ -72,6 +79,7 @@ pub use shell::screen::{Output, Screenful, as_lines};
 pub use shell::{Exit, TuiError, run};
 pub use ui::{Level, LogView, Message, Opened, Screen, Tab, Ui};
 pub use update::{mode, update};
+pub use views::{GpuTab, GpusView, MeterView, Period, Range};
 
 /// What a panel is a function of.
 #[derive(Clone, Copy)]
@@ -206,16 +214,18 @@ fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     if layout.kind != Kind::Compact {
         text.push_str(&update::marks::words(v.ui, v.snap, pane));
     }
+    let more =
+        if v.ui.screen == Screen::History && looks::has_further(v.ui, v.snap) { "  End: older" } else { "" };
     let mut names = header::screens(v, true);
     let columns: usize = names.iter().map(|(name, _)| text::width(name)).sum();
-    let fits = columns + text::width(&text) + 9 <= usize::from(layout.tabs.width);
+    let fits = columns + text::width(&text) + text::width(more) + 9 <= usize::from(layout.tabs.width);
     let lists_jobs = matches!(v.ui.screen, Screen::Queue | Screen::History);
     if !v.ui.filter.is_empty() || lists_jobs && !fits {
         // A filtered list must not look like a short one: the filter goes before the names of the other screens.
         names.retain(|(name, role)| *role == R::Title && name.starts_with('['));
     }
     let names: Vec<_> = names.iter().map(|(text, role)| (text.as_str(), *role)).collect();
-    let tail = [(text.as_str(), role)];
+    let tail = [(text.as_str(), role), (more, Role::Dim)];
     c.rule(layout.tabs, 0, &names, if lists_jobs { &tail } else { &[] });
     header::spots(c, Rect { x: layout.tabs.x + 3, ..layout.tabs }, &names);
 }
@@ -252,11 +262,12 @@ fn panel(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout, of: (Pane, Rect, boo
             }
         }
         Pane::Queue => queue::paint(c, area, v, layout.kind, focus),
-        Pane::Gpus if alone => gpus::screen(c, area, v),
+        Pane::Gpus if alone => gpuscreen::paint(c, area, v),
         Pane::Gpus => gpus::list(c, area, v, focus),
+        Pane::Meter if alone => meterscreen::paint(c, area, v, v.ui.top(Pane::Meter)),
         Pane::Meter => meter::paint(c, area, v, v.ui.top(Pane::Meter)),
         Pane::History => history::paint(c, area, v, focus),
-        Pane::Inbox => inbox::paint(c, area, v, focus),
+        Pane::Inbox => inbox::paint(c, area, v, (alone, focus)),
         Pane::Job => match companion {
             Some(row) => life::summary(c, area, v, row, v.ui.top(Pane::Job)),
             None => c.text(area, 0, "No job is selected.", R::Dim),
@@ -300,7 +311,11 @@ fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) 
         }
         Pane::Inbox => {
             let bad = rows::refused(v.snap);
-            let text = if bad > 0 { format!("{bad} refused") } else { String::new() };
+            let text = match bad {
+                0 => String::new(),
+                1 => "1 bad file".to_owned(),
+                bad => format!("{bad} bad files"),
+            };
             ("Inbox".to_owned(), text, R::ToastError)
         }
         Pane::Job => match rows::companion(v.ui).and_then(|job| rows::find(v.snap, job)) {
@@ -312,7 +327,8 @@ fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) 
         },
         Pane::Log => ("Log".to_owned(), log::title(v), R::Dim),
     };
-    let foot = if pane == Pane::Queue { statusline::counted_marked(v) } else { String::new() };
+    let lists = pane == Pane::Queue || pane == Pane::History && v.ui.screen == Screen::History;
+    let foot = if lists { statusline::counted_marked(v) } else { String::new() };
     let foot: &[(&str, Role)] = if foot.is_empty() { &[] } else { &[(&foot, R::Dim)] };
     c.frame(rect, &[(&name, R::Title), ("  ", R::Dim), (&more, role)], foot, focus)
 }

@@ -6,6 +6,7 @@ use crate::tui::arrange;
 use crate::tui::figures;
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
+use crate::tui::looks;
 use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
@@ -80,7 +81,7 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
 const fn job_of(asked: Asked) -> Option<JobId> {
     match asked {
         Asked::Command(job) => job,
-        Asked::Subscription | Asked::Snapshot | Asked::Ping => None,
+        Asked::Subscription | Asked::Snapshot | Asked::Ping | Asked::Look(_) => None,
         Asked::Detail(job) => Some(job),
     }
 }
@@ -90,21 +91,19 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     if ui.known {
         ui.connection = Connection::Live;
     }
+    if let Asked::Look(look) = asked {
+        return looks::took(ui, look, reply);
+    }
     match reply {
-        Reply::Ok { message } => {
-            if let Some(job) = job {
-                pending::answered(ui, job);
-            }
-            if !message.is_empty() && matches!(asked, Asked::Command(_)) {
-                ui.say(Level::Info, message, None);
-            }
-        }
+        Reply::Ok { message } => done(ui, asked, job, message),
         Reply::Submitted { jobs, .. } => {
             ui.say(Level::Info, accepted(&jobs), jobs.first().and_then(|job| job.id));
         }
         Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
             if let Some(job) = job {
                 ui.pending.remove(&job);
+                // What was refused has no effect.
+                ui.fetched.effect = ui.fetched.effect.take().filter(|effect| effect.job != job);
             }
             if !matches!(asked, Asked::Detail(_) | Asked::Ping | Asked::Subscription) {
                 ui.say(Level::Error, message, None);
@@ -144,6 +143,24 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     }
 }
 
+/// A command was carried out.
+fn done(ui: &mut Ui, asked: Asked, job: Option<JobId>, message: String) {
+    if let Some(job) = job {
+        pending::answered(ui, job);
+    }
+    if message.is_empty() || !matches!(asked, Asked::Command(_)) {
+        return;
+    }
+    // What a change does to others was told just before, and is told with it.
+    let effect = ui.fetched.effect.as_ref().filter(|effect| Some(effect.job) == job);
+    let words = effect.and_then(|effect| looks::effect_words(&effect.it, effect.job));
+    let message = match words {
+        Some(words) => format!("{message}; {words}"),
+        None => message,
+    };
+    ui.say(Level::Info, message, None);
+}
+
 /// What became of the jobs of a submission, in one line.
 fn accepted(jobs: &[SubmittedJob]) -> String {
     let fate = |job: &SubmittedJob| {
@@ -168,6 +185,7 @@ pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
     if let Connection::Lost { retry_in, .. } = &mut ui.connection {
         *retry_in = Span(ui.retry_at.saturating_sub(now.boottime_ms));
     }
+    looks::tick(ui);
     pending::settle(ui, snap)
 }
 

@@ -4,6 +4,7 @@ use crate::model::JobId;
 use crate::protocol::{InboxState, JobRow, Snapshot};
 use crate::tui::arrange;
 use crate::tui::layout::{Pane, main_pane, plan};
+use crate::tui::looks;
 use crate::tui::ui::{Screen, Ui};
 use crate::tui::update::{marks, pending};
 use ratatui::layout::Rect;
@@ -31,8 +32,8 @@ pub(in crate::tui) fn queue(ui: &Ui, snap: &Snapshot) -> Vec<Arc<JobRow>> {
 }
 
 /// The rows of the history.
-pub(in crate::tui) fn history<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
-    let all = snap.history.iter().map(|row| &**row);
+pub(in crate::tui) fn history<'a>(ui: &'a Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
+    let all = snap.history.iter().map(|row| &**row).chain(looks::older(ui, snap));
     let mut jobs: Vec<&JobRow> = all.filter(|row| passes(ui, snap, row)).collect();
     arrange::arrange(ui, Pane::History, &mut jobs);
     jobs

@@ -10,6 +10,7 @@ use crate::tui::keys::Keymap;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::look::theme::BUNDLED;
+use crate::tui::looks::Fetched;
 use crate::tui::overlay::Overlay;
 use crate::tui::panels::logmatch::Pattern;
 use crate::tui::panels::logtime::Times;
@@ -17,6 +18,7 @@ use crate::tui::shell::logfeed::LogWindow;
 use crate::tui::shell::logscan::LogFind;
 use crate::tui::update::bulk::Tally;
 use crate::tui::update::pending::{Pending, Undoable};
+use crate::tui::views::{GpusView, MeterView};
 use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -254,6 +256,12 @@ pub struct Ui {
     pub can_start: bool,
     /// Few bytes: no sparklines, timers in minutes, GPU figures every five seconds. Panels read it.
     pub thrift: bool,
+    /// What is chosen on the devices' screen.
+    pub gpus_view: GpusView,
+    /// What is chosen on the meter's screen.
+    pub meter_view: MeterView,
+    /// What was fetched for the screens besides the snapshot.
+    pub fetched: Fetched,
 }
 
 impl Ui {
@@ -303,6 +311,9 @@ impl Ui {
             gpus_behind: (0, Vec::new()),
             can_start: false,
             thrift: false,
+            gpus_view: GpusView::default(),
+            meter_view: MeterView::default(),
+            fetched: Fetched::default(),
         }
     }
 

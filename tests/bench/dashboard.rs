@@ -3,8 +3,6 @@
 //! Budget: 16 ms at ten thousand jobs and 64 devices. The empty screen in the same run is what one machine's figures are
 //! compared by.
 
-#![expect(dead_code, reason = "the fixtures are shared with the tests of the screens")]
-
 #[path = "../support/fixtures.rs"]
 mod fixtures;
 
@@ -76,7 +74,7 @@ fn news(c: &mut Criterion) {
     for (name, snap) in situations() {
         let (mut ui, mut out, theme) = screen(&snap, (80, 24));
         let mut shown = snap.clone();
-        c.bench_function(&BenchmarkId::new("a snapshot arrives", name).to_string(), |b| {
+        c.bench_function(&format!("a snapshot arrives/{name}"), |b| {
             b.iter(|| {
                 let event = overnight::tui::FeedEvent::Snapshot(Box::new(snap.clone()));
                 let now = ui.now;

@@ -115,3 +115,35 @@ fn the_test_terminal_has_a_size_a_controlling_session_and_an_answer_to_the_curso
     assert_eq!(terminal.wait_for_exit().code(), Some(0));
     assert!(String::from_utf8_lossy(&terminal.raw()).ends_with("pressed\r\n"));
 }
+
+#[test]
+fn a_refused_file_is_mended_with_two_keys_and_its_job_runs() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let sandbox = Sandbox::serving("simulated:2");
+    let mut terminal = sandbox.in_terminal(&[], 80, 24);
+    terminal.wait_for_text("No jobs yet");
+    let text = one_gpu("echo mended", "").replace("gpus: 1", "gpu_count: 2");
+    assert!(text.contains("gpu_count"), "{text}");
+    sandbox.drop_file("sweep.yaml", &text);
+    let file = sandbox.inbox().join("sweep.yaml");
+    terminal.wait_for_text("Inbox(1!)");
+    terminal.send("5");
+    terminal.wait_for_text("f mends it in place");
+    terminal.send("f");
+    terminal.wait_for_text("+ ");
+    terminal.wait_for_text("Keep it");
+    // Nothing is written before the answer, and Enter is no.
+    terminal.send("\r");
+    terminal.wait_for_no_text("Keep it");
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    terminal.wait_for_text("f mends it in place");
+    terminal.send("f");
+    terminal.wait_for_text("Keep it");
+    terminal.send("y");
+    assert_eq!(sandbox.wait_for_end("sweep"), "succeeded");
+    terminal.wait_for_no_text("Inbox(1!)");
+    terminal.send("q");
+    assert_eq!(terminal.wait_for_exit().code(), Some(0));
+    nothing_is_left_behind(&sandbox);
+}

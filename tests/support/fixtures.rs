@@ -5,7 +5,7 @@ use overnight::model::{
     Revision, Span, Uuid, WorkKind,
 };
 use overnight::protocol::{
-    Connection, Diagnostic, GpuRow, InboxRow, InboxState, JobRow, MeterSummary, Notice, NoticeLevel,
+    Connection, Diagnostic, Edit, GpuRow, InboxRow, InboxState, JobRow, MeterSummary, Notice, NoticeLevel,
     OpenLease, SchedulerInfo, Severity, Snapshot, TaskCounts, UserMeter,
 };
 use overnight::tui::{Glyphs, LogLine, LogState, LogWindow, Ui, settle};
@@ -261,8 +261,9 @@ pub(crate) fn busy() -> Snapshot {
             today_ok: 18,
             today_failed: 2,
             today_lost: 0,
-            day_began: 0,
-            day: Vec::new(),
+            day_began: WALL_MS - 47 * 1_800_000 - 900_000,
+            // GPU-milliseconds of eight GPUs in half an hour, in eighths of all; the last step is half over.
+            day: (0..48_u64).map(|n| (n * 5 % 9) * 1_800_000 / if n == 47 { 2 } else { 1 }).collect(),
             users: vec![
                 user("ana", 4, 2, 1, 3011, 2124),
                 user("bo", 3, 2, 1, 1490, 1010),
@@ -309,7 +310,7 @@ pub(crate) fn unknown_field() -> Diagnostic {
         label: Some("not a field of request".into()),
         hint: Some("did you mean `gpus`?".into()),
         known: ["gpus", "gpu_memory", "gpu_model", "share", "cpus", "for"].map(String::from).to_vec(),
-        fix: None,
+        fix: Some(Edit { line: 7, column: 3, width: 9, text: "gpus".into() }),
     }
 }
 

@@ -69,6 +69,14 @@ pub enum Action {
     Times,
     PreviousMatch,
     Freeze,
+    /// On a screen with a time axis: how far back.
+    Range,
+    ZoomIn,
+    ZoomOut,
+    /// Back to the present on the time axis.
+    ToNow,
+    /// Mend a job file where that is certain.
+    Fix,
     Refresh,
     Repaint,
     Suspend,

@@ -158,7 +158,10 @@ pub(in crate::tui) const BASE: Modes = Modes::of(&[
 ]);
 const QUEUE: Modes = Modes::of(&[Mode::Queue]);
 const GPUS: Modes = Modes::of(&[Mode::Gpus]);
+const INBOX: Modes = Modes::of(&[Mode::Inbox]);
 const LOG: Modes = Modes::of(&[Mode::Log]);
+/// Screens with views of their own.
+const VIEWS: Modes = Modes::of(&[Mode::Gpus, Mode::Meter]);
 /// Lists with a cursor that can be opened.
 const LISTS: Modes =
     Modes::of(&[Mode::Queue, Mode::History, Mode::Gpus, Mode::Meter, Mode::Inbox, Mode::Job]);
@@ -198,6 +201,11 @@ pub static TABLE: &[Binding] = &[
         "retry",
     ),
     row("clear", A::Clear, "c", GPUS, "lift the quarantine of a GPU: asks", "clear"),
+    row("range", A::Range, "T", VIEWS, "how far back: the next stretch of time", "time range"),
+    row("zoom-in", A::ZoomIn, "+ =", GPUS, "less time on the timeline", "zoom"),
+    row("zoom-out", A::ZoomOut, "-", GPUS, "more time on the timeline", ""),
+    row("to-now", A::ToNow, "0", GPUS, "back to now on the timeline", ""),
+    row("fix", A::Fix, "f", INBOX, "mend a refused file where that is certain: asks", "fix"),
     // Tables.
     row("filter", A::Filter, "/ F4", TABLES, "filter: words u:ana s:run g:>2 n:/re/ !not", "filter"),
     row("mine", A::Mine, "m", TABLES, "own jobs, or all", ""),
@@ -215,11 +223,11 @@ pub static TABLE: &[Binding] = &[
     row("previous-match", A::PreviousMatch, "N", LOG, "match before", ""),
     row("only", A::Only, "&", LOG, "only lines with a text", ""),
     row("times", A::Times, "T", LOG, "times in lines: since the line before, off, as printed", ""),
-    row("left", A::Left, "< Left", LOG.and(QUEUE), "scroll to the left", ""),
-    row("right", A::Right, "> Right", LOG.and(QUEUE), "scroll to the right", ""),
+    row("left", A::Left, "< Left", LOG.and(QUEUE).and(GPUS), "scroll to the left; back in time", ""),
+    row("right", A::Right, "> Right", LOG.and(QUEUE).and(GPUS), "scroll to the right; ahead in time", ""),
     // A job.
-    row("next-tab", A::NextTab, "]", OPENED, "next tab", "tabs"),
-    row("previous-tab", A::PreviousTab, "[", OPENED, "tab before", ""),
+    row("next-tab", A::NextTab, "]", OPENED.and(VIEWS), "next tab or view", "tabs"),
+    row("previous-tab", A::PreviousTab, "[", OPENED.and(VIEWS), "tab or view before", ""),
     // Moving.
     row("down", A::Down, "j Down", BASE, "down", ""),
     row("up", A::Up, "k Up", BASE, "up", ""),

@@ -178,7 +178,7 @@ pub(super) fn paint_clear(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Cle
 }
 
 /// Words in lines of so many columns; what does not fit a line is cut.
-pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub(in crate::tui) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.len() - 1;

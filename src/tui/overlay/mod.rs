@@ -8,6 +8,7 @@ pub(in crate::tui) mod choose;
 pub(in crate::tui) mod columns;
 pub(in crate::tui) mod confirm;
 pub(in crate::tui) mod find;
+pub(in crate::tui) mod fix;
 pub(in crate::tui) mod help;
 pub(in crate::tui) mod menu;
 pub(in crate::tui) mod messages;
@@ -26,6 +27,7 @@ pub use choose::Chooser;
 pub use columns::Columns;
 pub use confirm::{Button, Clear, Confirm};
 pub use find::{Find, Sought};
+pub use fix::{Fix, Mended};
 pub use menu::Menu;
 pub use settings::Settings;
 
@@ -52,6 +54,8 @@ pub enum Overlay {
     Messages(usize),
     /// A search in the log, or a filter of it, is typed.
     Find(Find),
+    /// The question before a job file is mended.
+    Fix(Fix),
 }
 
 impl Overlay {
@@ -59,7 +63,7 @@ impl Overlay {
     pub(in crate::tui) const fn mode(&self) -> Mode {
         match self {
             Self::Help(_) | Self::Palette(_) => Mode::Choose,
-            Self::Confirm(_) | Self::Clear(_) => Mode::Dialog,
+            Self::Confirm(_) | Self::Clear(_) | Self::Fix(_) => Mode::Dialog,
             Self::Bulk(bulk) => bulk.mode(),
             Self::Menu(_) => Mode::Menu,
             Self::Columns(_) | Self::Settings(_) | Self::Messages(_) => Mode::Picker,
@@ -81,6 +85,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Settings(settings) => settings::paint(c, v, area, settings),
         Overlay::Messages(scroll) => messages::paint(c, v, area, *scroll),
         Overlay::Find(find) => find::paint(c, v, area, find),
+        Overlay::Fix(it) => fix::paint(c, v, area, it),
     }
 }
 
@@ -102,6 +107,7 @@ pub(in crate::tui) fn update(
         Overlay::Settings(settings) => settings::update(ui, settings, action),
         Overlay::Messages(scroll) => messages::update(ui, scroll, action),
         Overlay::Find(find) => find::update(ui, snap, find, action),
+        Overlay::Fix(it) => fix::update(ui, it, action),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Every action by its name, with its key beside it. Enter does it, wherever one is.
 
-use super::Overlay;
 use super::choose::{Chooser, Chosen, Line, fits};
+use super::{Overlay, fix};
 use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Row};
 use crate::tui::look::canvas::Canvas;
+use crate::tui::looks;
 use crate::tui::panels::gpus;
 use crate::tui::ui::Ui;
 use crate::tui::update::{acts, apply};
@@ -16,8 +17,11 @@ use std::cmp::Reverse;
 pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot, action: &Action) -> Option<String> {
     match action {
         Action::Clear => gpus::refusal(ui, snap),
+        Action::Fix => fix::refusal(ui, snap),
         action => {
-            let row = rows::selected(ui, snap).and_then(|job| rows::find(snap, job));
+            let job = rows::selected(ui, snap);
+            let older = || looks::older(ui, snap).find(|row| Some(row.id) == job);
+            let row = job.and_then(|job| rows::find(snap, job)).or_else(older);
             acts::refusal(ui, row, action)
         }
     }

@@ -126,7 +126,7 @@ pub(in crate::tui) static SPECS: &[Spec] = &[
         (2, 0, false),
         (true, 0),
         None,
-        |v, row, _| queue::why(v, row).0,
+        |v, row, columns| queue::beside(v, row, columns).0,
     ),
 ];
 

@@ -1,10 +1,10 @@
 //! One job on the whole screen: Summary, Log, Spec, Files, Events.
 
-use crate::model::{Bytes, Verdict, clean_line};
+use crate::model::{Bytes, EndedBy, Uuid, Verdict, clean_line};
 use crate::protocol::{AttemptRow, JobDetail, JobRow};
 use crate::tui::View;
 use crate::tui::look::canvas::{Canvas, Piece};
-use crate::tui::look::text::{clock, duration, hours, moment, state};
+use crate::tui::look::text::{between, clock, duration, hours, moment, state};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::life;
 use crate::tui::panels::log;
@@ -67,14 +67,17 @@ fn lines(v: &View<'_>, detail: &JobDetail, tab: Tab) -> Vec<(String, Role)> {
     match tab {
         Tab::Summary | Tab::Log => Vec::new(),
         Tab::Spec => spec(&detail.spec).into_iter().map(|line| (line, Role::Text)).collect(),
-        Tab::Files => files(detail),
+        Tab::Files => files(detail, v.ui.size.0),
         Tab::Events => events(v, detail),
     }
 }
 
-fn files(detail: &JobDetail) -> Vec<(String, Role)> {
+fn files(detail: &JobDetail, columns: u16) -> Vec<(String, Role)> {
     let folder = format!("in {}", detail.row.directory.join("output").display());
     let mut out = vec![(folder, Role::Dim)];
+    if !detail.outputs.is_empty() {
+        out.push(("     SIZE  KIND     FILE  BLAKE3".to_owned(), Role::Title));
+    }
     if detail.outputs.is_empty() {
         let done = detail.row.done_at.is_some();
         let text = if done {
@@ -88,7 +91,9 @@ fn files(detail: &JobDetail) -> Vec<(String, Role)> {
     for (task, file) in &detail.outputs {
         let task = if detail.row.tasks.total > 1 { format!("task {task}  ") } else { String::new() };
         let partial = if file.partial { "  partial" } else { "" };
-        let hash = file.blake3.get(..12).unwrap_or(&file.blake3);
+        // The whole of it where there is room: it is what one compares with.
+        let digits = if columns >= 110 { 64 } else { 16 };
+        let hash = file.blake3.get(..digits).unwrap_or(&file.blake3);
         let kind = format!("{:?}", file.kind).to_lowercase();
         let size = file.bytes.to_string();
         let text = format!("{task}{size:>9}  {kind:<8} {}  {hash}{partial}", file.path.display());
@@ -102,55 +107,85 @@ fn files(detail: &JobDetail) -> Vec<(String, Role)> {
 
 fn events(v: &View<'_>, detail: &JobDetail) -> Vec<(String, Role)> {
     let mut out = Vec::new();
-    for step in &detail.steps {
-        let at = step.at.map_or_else(|| "-".to_owned(), |at| moment(at, v.now.wall_ms, &v.ui.tz));
-        let exact = step.at.map_or_else(String::new, |at| clock(at, &v.ui.tz));
-        out.push((format!("{:<8} {at:<12} {exact}", step.step), Role::Text));
+    let mut before = None;
+    for (at, step) in detail.steps.iter().enumerate() {
+        let mark = life::steps(&detail.row).get(at).map_or("[ ]", |(mark, _)| mark.shown().0);
+        let Some(when) = step.at else {
+            out.push((format!("{mark} {:<8} -", step.step), Role::Dim));
+            continue;
+        };
+        let delta =
+            before.map_or_else(String::new, |before| format!("  +{}", duration(between(before, when))));
+        let day = moment(when, v.now.wall_ms, &v.ui.tz);
+        let day = day.rsplit_once(' ').map_or_else(String::new, |(day, _)| format!("{day} "));
+        let text = format!("{mark} {:<8} {day}{}{delta}", step.step, clock(when, &v.ui.tz));
+        out.push((text, Role::Text));
+        before = Some(when);
     }
     for attempt in &detail.attempts {
-        out.push((attempt_line(v, attempt), Role::Text));
-        if let Some(enforcement) = &attempt.enforcement {
-            out.push((format!("  limits: {}", clean_line(&enforcement.to_string())), Role::Text));
-        }
-        if let Some(outcome) = &attempt.outcome {
-            out.push((
-                format!("  ended: {outcome}"),
-                if outcome.is_success() { Role::Text } else { Role::Fail },
-            ));
-        }
-        match &attempt.verdict {
-            Some(Verdict::Clean) => {
-                out.push(("  released: its devices were proven free".to_owned(), Role::Text));
-            }
-            Some(Verdict::Quarantined { detail }) => {
-                out.push((format!("  released into quarantine: {detail}"), Role::ToastWarn));
-            }
-            None if attempt.ended.is_some() => out.push(("  release: being proven".to_owned(), Role::Dim)),
-            None => {}
-        }
+        out.extend(attempt_lines(v, detail, attempt));
     }
     out.extend(detail.warnings.iter().map(|text| (format!("warning: {text}"), Role::ToastWarn)));
     out.extend(detail.notes.iter().map(|text| (format!("note: {text}"), Role::Text)));
     out
 }
 
-fn attempt_line(v: &View<'_>, attempt: &AttemptRow) -> String {
-    let at = |now: Option<crate::model::Now>| {
-        now.map_or_else(|| "-".to_owned(), |now| clock(now.wall_ms, &v.ui.tz))
-    };
-    let lease = attempt.lease.map_or_else(String::new, |lease| format!("lease {lease}  "));
-    let held = attempt.held.map_or_else(String::new, |held| format!("  held {}", duration(held)));
+/// An attempt: its lease and devices, its moments, what it held, how it ended, and the proof of release.
+fn attempt_lines(v: &View<'_>, detail: &JobDetail, attempt: &AttemptRow) -> Vec<(String, Role)> {
+    let task = if detail.row.tasks.total > 1 { format!(" of task {}", attempt.task) } else { String::new() };
+    let lease = attempt.lease.map_or_else(|| "  no lease".to_owned(), |lease| format!("  lease {lease}"));
+    let on: Vec<String> = attempt.devices.iter().map(|uuid| device(v, uuid)).collect();
+    let on = if on.is_empty() { String::new() } else { format!(" on {}", on.join(", ")) };
+    let mut out = vec![(format!("attempt {}{task}{lease}{on}", attempt.attempt), Role::Title)];
+    let moments = [
+        ("granted", attempt.granted),
+        ("started", attempt.started),
+        ("ended", attempt.ended),
+        ("returned", attempt.returned),
+    ];
+    let moments: Vec<String> = moments
+        .iter()
+        .filter_map(|(word, at)| Some(format!("{word} {}", clock(at.as_ref()?.wall_ms, &v.ui.tz))))
+        .collect();
+    if !moments.is_empty() {
+        out.push((format!("  {}", moments.join("  ")), Role::Text));
+    }
+    let held = attempt.held.map_or_else(String::new, |held| format!("{}  ", duration(held)));
     let waived = if attempt.waived { ", not billed" } else { "" };
-    let by =
-        attempt.ended_by.map_or_else(String::new, |by| format!(" ({})", format!("{by:?}").to_lowercase()));
-    format!(
-        "attempt {}  {lease}granted {}  started {}  ended {}{by}{held}  {} GPU-h{waived}",
-        attempt.attempt,
-        at(attempt.granted),
-        at(attempt.started),
-        at(attempt.ended),
-        hours(attempt.gpu_ms)
-    )
+    out.push((format!("  held {held}{} GPU-h{waived}", hours(attempt.gpu_ms)), Role::Text));
+    if let Some(enforcement) = &attempt.enforcement {
+        out.push((format!("  limits: {}", clean_line(&enforcement.to_string())), Role::Text));
+    }
+    if let Some(outcome) = &attempt.outcome {
+        let role = if outcome.is_success() { Role::Text } else { Role::Fail };
+        out.push((format!("  ended: {outcome}"), role));
+    }
+    out.extend(release(attempt));
+    out
+}
+
+/// The index of a device today, or its identity if it is not listed any more.
+fn device(v: &View<'_>, uuid: &Uuid) -> String {
+    let gpu = v.snap.gpus.iter().find(|gpu| gpu.uuid == *uuid);
+    gpu.map_or_else(|| uuid.0.clone(), |gpu| format!("gpu {}", gpu.index))
+}
+
+fn release(attempt: &AttemptRow) -> Option<(String, Role)> {
+    attempt.lease?;
+    let end = match attempt.ended_by {
+        None if attempt.ended.is_none() => return Some(("  release: still held".to_owned(), Role::Dim)),
+        None => "",
+        Some(EndedBy::Proven) => "every process was seen to be gone; ",
+        Some(EndedBy::AfterKill) => "some process did not answer its kill; ",
+        Some(EndedBy::Estimated) => "nobody saw the end, the last sign of life counts; ",
+    };
+    Some(match &attempt.verdict {
+        None => (format!("  release: {end}the devices are being proven clean"), Role::Dim),
+        Some(Verdict::Clean) => (format!("  release: {end}the devices came back clean"), Role::Text),
+        Some(Verdict::Quarantined { detail }) => {
+            (format!("  release: {end}in quarantine: {detail}"), Role::ToastWarn)
+        }
+    })
 }
 
 /// The spec as the job file would say it, in the file's order.

@@ -1,5 +1,6 @@
 //! What is said where there is nothing to show: why, and the way out.
 
+use crate::model::DeviceState;
 use crate::protocol::Connection;
 use crate::tui::View;
 use crate::tui::look::canvas::Canvas;
@@ -25,14 +26,35 @@ pub(in crate::tui) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
         return;
     }
     let inbox = v.snap.scheduler.inbox.display();
-    c.text(area, 0, "No jobs yet.", Role::Title);
+    c.pieces(area, 0, &[("No jobs yet.", Role::Title), (&found(v), Role::Dim)]);
     c.text(area, 1, &format!("  Drop a job file into  {inbox}"), Role::Text);
-    c.text(area, 2, "  or:  overnight submit FILE", Role::Text);
+    let new =
+        key(v, "new").map_or_else(String::new, |key| format!("press  {key}  to start from a template, "));
+    c.text(area, 2, &format!("  or {new}or:  overnight submit FILE").replace("or or:", "or:"), Role::Text);
     c.text(area, 3, "  Smallest job file:", Role::Text);
     for (at, line) in SMALLEST.iter().enumerate() {
         c.text(area, 4 + at as u16, &format!("      {line}"), Role::Run);
     }
-    c.text(area, 8, "  ? help    q quit", Role::Dim);
+    let settings = key(v, "settings").map_or_else(String::new, |key| format!("    {key} settings (theme)"));
+    c.text(area, 8, &format!("  ? help{settings}    q quit"), Role::Dim);
+}
+
+/// The first key of an action, if there is such an action and it has one.
+fn key(v: &View<'_>, id: &str) -> Option<String> {
+    let row = v.ui.keys.rows().find(|row| row.binding.id == id)?;
+    Some(row.first()).filter(|key| !key.is_empty())
+}
+
+/// `8 GPUs found, all free.`
+fn found(v: &View<'_>) -> String {
+    let all = v.snap.gpus.len();
+    let free = v.snap.gpus.iter().filter(|gpu| gpu.state == DeviceState::Free).count();
+    let gpus = if all == 1 { "1 GPU".to_owned() } else { format!("{all} GPUs") };
+    match (all, free) {
+        (0, _) => format!("  {}", crate::tui::panels::gpus::none(v)),
+        _ if free == all => format!("  {gpus} found, all free."),
+        _ => format!("  {gpus} found, {free} free."),
+    }
 }
 
 /// No snapshot has arrived.
@@ -74,6 +96,7 @@ pub(in crate::tui) fn inbox(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if v.ui.known {
         let text = format!("Inbox empty: watching {}", v.snap.scheduler.inbox.display());
         c.text(area, 0, &text, Role::Dim);
+        c.text(area, 1, "A job file that is put there is read at once.", Role::Dim);
     } else {
         unknown(c, area, v);
     }

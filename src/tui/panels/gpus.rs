@@ -1,29 +1,34 @@
 //! The devices: a grid, a list beside the queue, and a screen of their own. What could not be read is `n/a`, never 0.
 
-use crate::model::{Cursor, DeviceState, Now, ProcessKind, Uuid};
+use crate::model::{Cursor, DeviceState, Now, Uuid};
 use crate::protocol::{Command, Connection, GpuRow, GpuSelect, JobRow, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::View;
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
+use crate::tui::look::chart;
 use crate::tui::look::text::{cut_middle, gib, left, right, width};
 use crate::tui::look::theme::Role;
 use crate::tui::overlay::{Button, Clear, Overlay};
+use crate::tui::panels::charts;
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use ratatui::layout::Rect;
 
-/// Rows below the list on the devices' own screen.
-pub(in crate::tui) const DETAIL_ROWS: u16 = 5;
+/// More devices than this are one sign each.
+const FOLDS: usize = 16;
+/// Signs in a row of such a map.
+const MAP_COLUMNS: usize = 32;
 
 /// Rows of the grid: two devices a row, up to eight; more fold into cells.
 pub(in crate::tui) const fn grid_rows(gpus: usize) -> u16 {
     match gpus {
         0 => 1,
         1..=8 => gpus.div_ceil(2) as u16,
-        9..=16 => 2,
-        17..=32 => 3,
-        _ => 4,
+        9..=FOLDS => 2,
+        // Hosts with more than six rows of signs do not exist; what is cut is in the list.
+        _ if gpus > 6 * MAP_COLUMNS => 6,
+        _ => gpus.div_ceil(MAP_COLUMNS) as u16,
     }
 }
 
@@ -90,7 +95,9 @@ fn load(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, at: (u16, u16), bar: u16
     let percent =
         gpu.utilisation.filter(|_| word.is_none() || matches!(gpu.state, DeviceState::Outside { .. }));
     let x = c.bar(x, y, bar, percent.unwrap_or(0));
+    let idle = gpu.idle_since.is_some() && word.is_none();
     let (text, role) = match (word, percent) {
+        _ if idle => (" idle".to_owned(), Role::ToastWarn),
         (Some((word, role)), _) => (format!(" {}", left(word, 5)), role),
         (None, Some(percent)) => (right(&format!("{percent}%"), 4), Role::Text),
         (None, None) => (right("n/a", 4), Role::Dim),
@@ -100,17 +107,29 @@ fn load(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, at: (u16, u16), bar: u16
 }
 
 /// Columns from the end of the bar to the end of the memory figures.
-const MEMORY_ENDS: u16 = 13;
+const MEMORY_ENDS: u16 = 12;
+
+/// A hundred gibibytes and more take a column more.
+fn is_wide(v: &View<'_>) -> bool {
+    v.snap.gpus.iter().any(|gpu| gib(gpu.memory_total) >= 100)
+}
 
 /// One device in half a line.
 fn cell(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect) {
     let index = left(&gpu.index.to_string(), 2);
     let x = c.pieces(area, 0, &[(&index, Role::Title)]);
     let mut x = load(c, v, gpu, (x, area.y), 12);
-    let quiet = word(v, gpu).is_some();
     let text = c.theme.style(Role::Text);
-    if !quiet {
-        x = c.put(x, area.y, 9, &format!(" {}", right(&memory(gpu), 7)), text);
+    let ends = 14 + MEMORY_ENDS + u16::from(is_wide(v));
+    let room = |x: u16| area.right().saturating_sub(x);
+    match word(v, gpu) {
+        None => {
+            let columns = usize::from((area.x + ends).saturating_sub(x));
+            x = c.put(x, area.y, room(x), &right(&memory(gpu), columns), text);
+        }
+        // Who gets it stands below who has the others.
+        Some(("rent", _)) => x = (area.x + ends).min(area.right()),
+        Some(_) => {}
     }
     let (label, role) = label(v, gpu, None);
     let room = area.right().saturating_sub(x + 1);
@@ -126,6 +145,10 @@ pub(in crate::tui) fn grid(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let count = v.snap.gpus.len();
     if count == 0 {
         c.text(area, 0, &none(v), Role::Dim);
+        return;
+    }
+    if count > FOLDS {
+        map(c, area, v);
         return;
     }
     if count > 8 {
@@ -173,6 +196,12 @@ pub(in crate::tui) fn one_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if area.height == 0 || !v.ui.known {
         return;
     }
+    let columns: usize = v.snap.gpus.iter().map(|gpu| width(&short(v, gpu).0) + 1).sum();
+    if columns + 3 > usize::from(area.width) {
+        let line = counted(v);
+        c.pieces(area, 0, &[("GPU ", Role::Title), (&line, Role::Text)]);
+        return;
+    }
     let mut x = c.pieces(area, 0, &[("GPU", Role::Title)]);
     for gpu in &v.snap.gpus {
         let (text, role) = short(v, gpu);
@@ -184,8 +213,93 @@ pub(in crate::tui) fn one_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     }
 }
 
-fn none(v: &View<'_>) -> String {
+pub(in crate::tui) fn none(v: &View<'_>) -> String {
     format!("No GPU found: {}. Simulated GPUs: overnight demo.", v.snap.scheduler.gpus_by)
+}
+
+/// One sign for a device: how busy it is, or what is wrong with it.
+fn sign(c: &Canvas<'_>, v: &View<'_>, gpu: &GpuRow) -> (String, Role) {
+    let (sign, role) = match (&gpu.state, word(v, gpu), gpu.utilisation) {
+        (DeviceState::Free, _, _) => ("-", Role::Dim),
+        (DeviceState::Draining { .. }, _, _) => ("~", Role::Rel),
+        (DeviceState::Quarantined(_) | DeviceState::Gone { .. }, _, _) => ("!", Role::Fail),
+        (DeviceState::Outside { .. }, _, _) => ("o", Role::ToastWarn),
+        (DeviceState::Closed { .. }, _, _) => ("x", Role::Paused),
+        (DeviceState::Unknown { .. }, _, _) => ("?", Role::ToastWarn),
+        (DeviceState::Held { .. }, Some(_), _) => ("r", Role::Rent),
+        (DeviceState::Held { .. }, None, _) if gpu.idle_since.is_some() => ("i", Role::ToastWarn),
+        (DeviceState::Held { .. }, None, None) => ("?", Role::Dim),
+        (DeviceState::Held { .. }, None, Some(percent)) => {
+            let [mid, high] = c.theme.gauge_at;
+            let role = match percent {
+                p if p >= high => Role::GaugeHigh,
+                p if p >= mid => Role::GaugeMid,
+                _ => Role::GaugeLow,
+            };
+            return (chart::spark(&[Some(f64::from(percent))], 1, 100.0, c.glyphs), role);
+        }
+    };
+    (sign.to_owned(), role)
+}
+
+/// Many devices: one sign each, in groups of eight.
+fn map(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    let count = v.snap.gpus.len();
+    for (at, gpu) in v.snap.gpus.iter().enumerate() {
+        let (row, column) = ((at / MAP_COLUMNS) as u16, at % MAP_COLUMNS);
+        if row >= area.height {
+            break;
+        }
+        if column == 0 {
+            c.text(area, row, &right(&gpu.index.to_string(), 3), Role::Title);
+        }
+        let x = area.x + 4 + (column + column / 8) as u16;
+        let (sign, role) = sign(c, v, gpu);
+        let style = c.theme.style(role);
+        if x < area.right() {
+            let x = c.put(x, area.y + row, 1, &sign, style);
+            if v.ui.gpu.as_ref() == Some(&gpu.uuid) && v.ui.focus == crate::tui::layout::Pane::Gpus {
+                c.over(Rect { x: x - 1, y: area.y + row, width: 1, height: 1 }, Role::CursorRow);
+            }
+        }
+    }
+    let beside = Rect { x: (area.x + 41).min(area.right()), ..area };
+    let beside = Rect { width: area.right() - beside.x, ..beside };
+    let all = format!("{count} GPUs: {}", counted(v));
+    let lines = crate::tui::overlay::confirm::wrapped(&all, usize::from(beside.width));
+    for (row, line) in lines.iter().enumerate().take(area.height.into()) {
+        c.text(beside, row as u16, line, Role::Text);
+    }
+}
+
+/// How many devices are in which state.
+fn counted(v: &View<'_>) -> String {
+    let mut states: Vec<(&str, usize)> = Vec::new();
+    for gpu in &v.snap.gpus {
+        let word = gpu.state.word();
+        match states.iter_mut().find(|(other, _)| *other == word) {
+            Some((_, count)) => *count += 1,
+            None => states.push((word, 1)),
+        }
+    }
+    let words: Vec<String> = states.iter().map(|(word, count)| format!("{count} {word}")).collect();
+    words.join(", ")
+}
+
+/// Columns from the left to who has it.
+const FIGURES: u16 = 47;
+/// Columns for who has it, where something comes behind.
+const WHO: u16 = 24;
+
+/// The columns of a line of figures, for a list of so many devices.
+pub(in crate::tui) fn head(count: usize) -> String {
+    let index = if count > 10 { 3 } else { 2 };
+    format!("{}LOAD                        MEMORY TEMP POWER  JOB", left("#", index))
+}
+
+/// Whether there is room for what the devices did lately.
+pub(in crate::tui) const fn has_sparks(area: Rect) -> bool {
+    area.width >= FIGURES + WHO + 12
 }
 
 /// The list beside the queue.
@@ -193,6 +307,12 @@ pub(in crate::tui) fn list(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: 
     if v.snap.gpus.is_empty() {
         c.text(area, 0, &none(v), Role::Dim);
         return;
+    }
+    let mut area = area;
+    if v.snap.gpus.len() > FOLDS && area.height > 4 {
+        let rows = grid_rows(v.snap.gpus.len()).min(area.height - 3);
+        map(c, Rect { height: rows, ..area }, v);
+        area = Rect { y: area.y + rows, height: area.height - rows, ..area };
     }
     let top = v.top(crate::tui::layout::Pane::Gpus, usize::from(area.height), v.snap.gpus.len());
     for (row, gpu) in v.snap.gpus.iter().skip(top).take(area.height.into()).enumerate() {
@@ -215,20 +335,57 @@ fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect, row: u16) {
     let index = left(&gpu.index.to_string(), if v.snap.gpus.len() > 10 { 3 } else { 2 });
     let start = c.pieces(area, row, &[(&index, Role::Title)]);
     let mut x = load(c, v, gpu, (start, y), 22);
-    let room = |x: u16| area.right().saturating_sub(x);
-    if word(v, gpu).is_none_or(|(word, _)| word == "rent" || word == "drain") {
+    // Words that say what is wrong have the room of the line of what was.
+    let is_plain =
+        matches!(gpu.state, DeviceState::Held { .. } | DeviceState::Free) && stranger(gpu).is_none();
+    let sparks = has_sparks(area) && is_plain;
+    let who = if sparks { area.x + FIGURES + WHO } else { area.right() };
+    let room = |x: u16| who.saturating_sub(x);
+    let word = word(v, gpu).map(|(word, _)| word);
+    if word.is_none_or(|word| word == "drain") {
         let watts = gpu.power_w.map_or_else(|| "n/a".to_owned(), |watts| format!("{watts}W"));
-        let columns = usize::from((start + 22 + MEMORY_ENDS).saturating_sub(x));
+        let columns = usize::from((start + 22 + MEMORY_ENDS + u16::from(is_wide(v))).saturating_sub(x));
         x = c.put(x, y, room(x), &right(&memory(gpu), columns), text);
         let (degrees, role) = temperature(c, gpu);
         let style = c.theme.style(role);
         x = c.put(x, y, room(x), &right(&degrees, 4), style);
         x = c.put(x, y, room(x), &format!(" {}", right(&watts, 4)), text);
+    } else if word == Some("rent") {
+        x = (start + FIGURES - 4).min(area.right());
     }
     x = c.put(x, y, room(x), "  ", text);
-    let (label, role) = label(v, gpu, Some(usize::from(room(x))));
+    let (mut label, role) = label(v, gpu, Some(usize::from(room(x))));
+    if word == Some("rent")
+        && let Some(row) = job(v, gpu)
+    {
+        label = format!("#{} {:<4} starting", row.id, row.user);
+    }
+    let ours = v.ui.queue_job.is_some_and(|job| gpu.jobs.contains(&job));
+    let role = if ours && role == Role::Text { Role::Title } else { role };
     let style = c.theme.style(role);
-    c.put(x, y, room(x), &label, style);
+    x = c.put(x, y, room(x), &label, style);
+    if let Some(other) = stranger(gpu) {
+        let style = c.theme.style(Role::ToastWarn);
+        c.put(x, y, room(x), &other, style);
+    }
+    if sparks && let Some(values) = charts::utilisation(v, gpu) {
+        let columns = usize::from(area.right().saturating_sub(who + 1)).min(80);
+        let line = chart::spark(&values, columns, 100.0, c.glyphs);
+        let style = c.theme.style(Role::Spark);
+        c.put(who, y, columns as u16, &line, style);
+    }
+}
+
+/// A process that no job owns, on a device that a job holds or nobody does.
+fn stranger(gpu: &GpuRow) -> Option<String> {
+    if !matches!(gpu.state, DeviceState::Held { .. } | DeviceState::Free) {
+        return None;
+    }
+    let other = gpu.processes.iter().find(|process| process.token.is_none() && !process.ignored)?;
+    let name = if other.name.is_empty() { String::new() } else { format!(" {}", other.name) };
+    let owner = other.user.clone().or_else(|| other.uid.map(|uid| format!("uid {uid}")));
+    let owner = owner.map(|owner| format!(" {owner}")).unwrap_or_default();
+    Some(format!("  other pid {}{owner}{name}", other.pid))
 }
 
 fn temperature(c: &Canvas<'_>, gpu: &GpuRow) -> (String, Role) {
@@ -238,58 +395,6 @@ fn temperature(c: &Canvas<'_>, gpu: &GpuRow) -> (String, Role) {
         Some(t) if t >= i32::from(high) => (format!("{t}!"), Role::GaugeHigh),
         Some(t) if t >= i32::from(mid) => (format!("{t}C"), Role::GaugeMid),
         Some(t) => (format!("{t}C"), Role::Text),
-    }
-}
-
-/// The devices' own screen.
-pub(in crate::tui) fn screen(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
-    if v.snap.gpus.is_empty() {
-        c.text(area, 0, &none(v), Role::Text);
-        return;
-    }
-    c.text(area, 0, "#  LOAD                         MEMORY TEMP POWER JOB", Role::Title);
-    let rows = area.height.saturating_sub(1 + DETAIL_ROWS);
-    let body = Rect { y: area.y + 1, height: rows.max(1).min(area.height.saturating_sub(1)), ..area };
-    list(c, body, v, true);
-    let Some(gpu) = v.snap.gpus.iter().find(|row| Some(&row.uuid) == v.ui.gpu.as_ref()) else { return };
-    if area.height < 3 + DETAIL_ROWS {
-        return;
-    }
-    let foot = Rect { y: area.bottom() - DETAIL_ROWS, height: DETAIL_ROWS, ..area };
-    let title = format!("GPU {} {}", gpu.index, gpu.name);
-    c.rule(foot, 0, &[(&title, Role::Title)], &[]);
-    let node = format!("  on {}", gpu.node);
-    c.pieces(foot, 1, &[(&gpu.uuid.0, Role::Text), (&node, Role::Dim)]);
-    let enforced = if gpu.enforced {
-        "enforced: others cannot reach it while held"
-    } else {
-        "advisory: nothing keeps others off it"
-    };
-    let about = format!("{}  {}", gpu.state.word(), gpu.detail.as_deref().unwrap_or_default());
-    c.pieces(foot, 2, &[(&about, Role::Text), ("   ", Role::Text), (enforced, Role::Dim)]);
-    processes(c, foot, gpu);
-}
-
-fn processes(c: &mut Canvas<'_>, foot: Rect, gpu: &GpuRow) {
-    if gpu.processes.is_empty() {
-        c.text(foot, 3, "no process on it", Role::Dim);
-        return;
-    }
-    let rows = usize::from(foot.height - 3);
-    let mut row = 3;
-    for process in gpu.processes.iter().take(rows) {
-        let owner = if process.token.is_some() { "job's" } else { "other" };
-        let kind = if process.kind == ProcessKind::Graphics { " graphics" } else { "" };
-        let memory = process.memory.map_or_else(String::new, |bytes| format!("  {bytes}"));
-        let text = format!("{owner} {}{kind}{memory}", process.words());
-        c.text(foot, row, &text, if process.token.is_some() { Role::Text } else { Role::ToastWarn });
-        row += 1;
-    }
-    if gpu.processes.len() > rows {
-        let more = format!("+{} more ", gpu.processes.len() - rows);
-        let style = c.theme.style(Role::Dim);
-        let x = foot.right().saturating_sub(width(&more) as u16);
-        c.put(x, foot.y + row - 1, width(&more) as u16, &more, style);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::tui::View;
 use crate::tui::keys::Action;
 use crate::tui::layout::Kind;
 use crate::tui::look::canvas::{Canvas, Piece};
-use crate::tui::look::text::{cut, duration, hours, state};
+use crate::tui::look::text::{cut, duration, hours, state, width};
 use crate::tui::look::theme::Role;
 use crate::tui::rows;
 use crate::tui::ui::{Screen, Ui};
@@ -31,9 +31,18 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
     if area.height == 0 {
         return;
     }
-    let (words, role) = connection(v.ui, kind);
+    let (mut words, role) = connection(v.ui, kind);
+    if kind == Kind::One && v.ui.known {
+        words.insert_str(0, "| ");
+    }
     let right = c.pieces_right(area, 0, &[(&words, role)]);
     let mut left = Rect { width: right.saturating_sub(area.x + 1), ..area };
+    if kind == Kind::Three && v.ui.known {
+        let theme = format!("theme {}", v.ui.theme);
+        let end =
+            c.pieces_right(Rect { width: left.width.saturating_sub(2), ..left }, 0, &[(&theme, Role::Dim)]);
+        left.width = end.saturating_sub(left.x + 2);
+    }
     if matches!(kind, Kind::Two | Kind::Three) {
         let tabs = screens(v, false);
         let tabs: Vec<Piece<'_>> = tabs.iter().map(|(text, role)| (text.as_str(), *role)).collect();
@@ -42,43 +51,55 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
         left.width = end.saturating_sub(left.x + 1);
     }
     let host = cut(&v.snap.scheduler.host, 14);
-    let mut x = c.pieces(left, 0, &[("overnight ", Role::Title), (host, Role::Text)]);
+    let first = [("overnight ", Role::Title), (host, Role::Text)];
     if !v.ui.known {
+        c.pieces(left, 0, &first);
         return;
     }
+    // The fullest words that fit; at last the counts alone, as many as there is room for.
+    let room = usize::from(left.width)
+        - first.iter().map(|(text, _)| width(text)).sum::<usize>().min(left.width.into());
+    let forms = [("  ", true), (" ", true), ("  ", false), (" ", false)];
+    let lines = forms.map(|(gap, with_today)| counts(v, kind, gap, with_today));
+    let fits = |line: &&Vec<(String, Role)>| line.iter().map(|(text, _)| width(text)).sum::<usize>() <= room;
+    let line = lines.iter().find(fits).unwrap_or(&lines[3]);
+    let pieces = line.iter().map(|(text, role)| (text.as_str(), *role));
+    let pieces: Vec<Piece<'_>> = first.into_iter().chain(pieces).collect();
+    c.pieces(left, 0, &pieces);
+}
+
+/// How many jobs are in which state, and what became of those of today.
+fn counts(v: &View<'_>, kind: Kind, gap: &str, with_today: bool) -> Vec<(String, Role)> {
+    let mut out = Vec::new();
     for (word, role) in COUNTED {
         let n = count(v, word);
-        if n == 0 && !matches!(word, "RUN" | "WAIT") {
-            continue;
+        if n > 0 || matches!(word, "RUN" | "WAIT") {
+            out.push((format!("{gap}{word} {n}"), if n == 0 { Role::Dim } else { role }));
         }
-        let text = format!("  {word} {n}");
-        if x + text.len() as u16 > left.right() {
-            return;
-        }
-        let role = if n == 0 { Role::Dim } else { role };
-        x = c.pieces(Rect { x, width: left.right() - x, ..left }, 0, &[(&text, role)]);
+    }
+    if !with_today {
+        return out;
     }
     let meter = &v.snap.meter;
-    let mut today = format!("  today {} ok", meter.today_ok);
-    let mut bad = String::new();
-    if meter.today_failed + meter.today_lost > 0 {
-        bad = format!(" {} fail", meter.today_failed);
-        if meter.today_lost > 0 {
-            bad = format!("{bad} {} lost", meter.today_lost);
-        }
+    let bar = if kind == Kind::One && gap.len() > 1 { " | " } else { "  " };
+    let wide = kind == Kind::Three;
+    let (before, colon, apart) = if wide { ("   ", ":", "  ") } else { (bar, "", " ") };
+    out.push((format!("{before}today{colon} {} ok", meter.today_ok), Role::Text));
+    if wide || meter.today_failed + meter.today_lost > 0 {
+        let role = if meter.today_failed > 0 { Role::Fail } else { Role::Dim };
+        out.push((format!("{apart}{} fail", meter.today_failed), role));
     }
-    if kind == Kind::Three {
-        today = format!(
-            "   held {}/{}   {} GPU-h today {today}",
-            meter.gpus_held,
-            meter.gpus_total,
-            hours(today_gpu_ms(v))
-        );
+    if wide || meter.today_lost > 0 {
+        let role = if meter.today_lost > 0 { Role::Lost } else { Role::Dim };
+        out.push((format!("{apart}{} lost", meter.today_lost), role));
     }
-    if x as usize + today.len() + bad.len() <= left.right() as usize {
-        let rest = Rect { x, width: left.right() - x, ..left };
-        c.pieces(rest, 0, &[(&today, Role::Text), (&bad, Role::Fail)]);
+    if wide {
+        let held = format!("   held {}/{}", meter.gpus_held, meter.gpus_total);
+        let today = format!("   {} GPU-h today", hours(today_gpu_ms(v)));
+        let rate = format!("  +{}.0 GPU-h per hour", crate::tui::panels::meter::rate(v));
+        out.extend([(held, Role::Text), (today, Role::Text), (rate, Role::Dim)]);
     }
+    out
 }
 
 /// How we stand with the scheduler, in words.

@@ -7,7 +7,7 @@ use crate::tui::arrange::{self, Entry, Key};
 use crate::tui::keys::Action;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, cut_middle, duration, hours, left, moment, result, right};
+use crate::tui::look::text::{between, cut_middle, duration, hours, left, moment, result, right, width};
 use crate::tui::look::theme::Role;
 use crate::tui::rows;
 use ratatui::layout::Rect;
@@ -19,18 +19,9 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus:
         crate::tui::panels::empty::history(c, area, v);
         return;
     }
-    let wide = area.width >= 76;
-    let id = list.iter().map(|row| row.id.0).max().unwrap_or(0).to_string().len().max(4);
-    let name = usize::from(area.width).saturating_sub(id + if wide { 61 } else { 33 }).max(4);
-    let more = if wide { "   WAIT    RUN      PEAK LOAD" } else { "" };
-    let head = format!(
-        "{} {}{} {} {}{more}  NAME",
-        right("ID", id + 1),
-        left("USER", 6),
-        left("RESULT", 9),
-        right("GPU-h", 6),
-        right("END", 6)
-    );
+    let id = list.iter().map(|row| row.id.0).max().unwrap_or(0).to_string().len().max(3);
+    let cols = Columns::at(usize::from(area.width), id);
+    let head = cols.head();
     c.text(area, 0, &head, Role::Title);
     heads(c, area, &head);
     let height = usize::from(area.height.saturating_sub(1));
@@ -48,13 +39,8 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus:
         let spot = Rect { y: area.y + 1 + at as u16, height: 1, ..area };
         c.spot(spot, Action::Select(Pane::History, place));
         let selected = v.ui.history_job == Some(row.id);
-        line(
-            c,
-            Rect { y: area.y + 1, height: area.height - 1, ..area },
-            at as u16,
-            (v, row, id, name),
-            selected && focus,
-        );
+        let rest = Rect { y: area.y + 1, height: area.height - 1, ..area };
+        line(c, rest, at as u16, (v, row, &cols), selected && focus);
         if selected && focus {
             c.cursor_row(area, at as u16 + 1);
         }
@@ -80,37 +66,80 @@ fn heads(c: &mut Canvas<'_>, area: Rect, head: &str) {
     }
 }
 
-fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, usize, usize), selected: bool) {
-    let (v, row, id, name) = of;
-    let (word, role) = row.outcome.as_ref().map_or(("DONE", Role::Done), result);
+/// Which columns there is room for, and how wide they are.
+struct Columns {
+    id: usize,
+    user: usize,
+    /// Wait, run, peak and load.
+    figures: bool,
+    /// Peak of a GPU's memory.
+    gpu_memory: bool,
+    /// The end with its date.
+    end: usize,
+    name: usize,
+}
+
+impl Columns {
+    fn at(total: usize, id: usize) -> Self {
+        let (figures, gpu_memory) = (total >= 76, total >= 110);
+        let user = if total >= 110 { 10 } else { 5 };
+        let end = if total >= 110 { 13 } else { 7 };
+        let used =
+            id + 2 + user + 10 + 6 + end + if figures { 29 } else { 0 } + if gpu_memory { 21 } else { 0 };
+        Self { id, user, figures, gpu_memory, end, name: total.saturating_sub(used + 1).max(4) }
+    }
+
+    fn head(&self) -> String {
+        let mut text = format!("{} {}", right("ID", self.id + 1), left("USER", self.user));
+        text += &[left("RESULT", 9), right("GPU-h", 6), right("END", self.end)].concat();
+        if self.figures {
+            text.push_str("   WAIT    RUN      PEAK LOAD");
+        }
+        if self.gpu_memory {
+            text.push_str("  GPU PEAK GPU PRIO  ");
+        }
+        format!("{text}  NAME")
+    }
+}
+
+fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, &Columns), selected: bool) {
+    let (v, row, cols) = of;
+    let (word, role) = row.outcome.as_ref().map_or(("ok", Role::Done), result);
+    // Most rows say this: the quiet word, as in the header.
+    let word = if word == "DONE" { "ok" } else { word };
     let first = format!(
         "{}{}{}{}",
         if selected { ">" } else { " " },
-        right(&row.id.to_string(), id),
+        right(&row.id.to_string(), cols.id),
         if v.ui.marks.contains(&row.id) { "*" } else { " " },
-        left(&row.user, 6)
+        left(&row.user, cols.user)
     );
     let word = left(&format!("{word}{}", code(row)), 9);
-    let ended = row.done_at.map_or_else(|| "-".to_owned(), |at| moment(at, v.now.wall_ms, &v.ui.tz));
-    let ended = if ended.len() > 6 { left(&ended, 6) } else { right(&ended, 6) };
-    let mut rest = format!(" {} {ended}", right(&hours(row.gpu_ms(&v.now)), 6));
-    if area.width >= 76 {
+    let ended = row.done_at.map_or_else(|| "-".to_owned(), |at| ended(v, at, cols.end));
+    let mut rest = format!("{}{}", right(&hours(row.gpu_ms(&v.now)), 6), right(&ended, cols.end));
+    if cols.figures {
         let waited = between(row.submitted_at, row.rented_at.or(row.done_at).unwrap_or(row.submitted_at));
         let ran = row
             .started_at
             .map_or_else(|| "-".to_owned(), |from| duration(between(from, row.ended_at.unwrap_or(from))));
         let peak = row.peak_memory.map_or_else(|| "n/a".to_owned(), |bytes| bytes.to_string());
         let load = row.mean_utilisation.map_or_else(|| "n/a".to_owned(), |load| format!("{load}%"));
-        rest = format!(
-            "{rest}{}{}{}{}",
-            right(&duration(waited), 7),
-            right(&ran, 7),
-            right(&peak, 10),
-            right(&load, 5)
-        );
+        let waited = right(&duration(waited), 7);
+        rest += &[waited, right(&ran, 7), right(&peak, 10), right(&load, 5)].concat();
     }
-    let name = format!("  {}", cut_middle(&row.name, name));
+    if cols.gpu_memory {
+        let peak = row.peak_gpu_memory.map_or_else(|| "n/a".to_owned(), |bytes| bytes.to_string());
+        let (gpus, priority) = (row.gpus.to_string(), row.priority.to_string());
+        rest += &[right(&peak, 10), right(&gpus, 4), right(&priority, 5), "  ".to_owned()].concat();
+    }
+    let name = format!("  {}", cut_middle(&row.name, cols.name));
     c.pieces(area, at, &[(&first, Role::Text), (&word, role), (&rest, Role::Text), (&name, Role::Text)]);
+}
+
+/// The time of day; where there is no room for a date and a time, the date of another day.
+fn ended(v: &View<'_>, at: i64, columns: usize) -> String {
+    let text = moment(at, v.now.wall_ms, &v.ui.tz);
+    if width(&text) < columns { text } else { text.get(..6).unwrap_or_default().to_owned() }
 }
 
 /// The exit code or signal.

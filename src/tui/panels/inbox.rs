@@ -2,11 +2,12 @@
 
 use crate::protocol::{Diagnostic, InboxRow, InboxState, Severity};
 use crate::tui::View;
-use crate::tui::keys::Action;
+use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, left, moment};
 use crate::tui::look::theme::Role;
+use crate::tui::overlay::fix;
 use ratatui::layout::Rect;
 
 /// Rows of the list on the inbox's own screen; the finding takes the rest.
@@ -15,24 +16,28 @@ pub(in crate::tui) const fn list_rows(inner: u16) -> u16 {
 }
 
 /// The list, and on the inbox's own screen the findings in the file under the cursor.
-pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, (alone, focus): (bool, bool)) {
     if v.snap.inbox.is_empty() {
         crate::tui::panels::empty::inbox(c, area, v);
         return;
     }
-    let rows = if focus { list_rows(area.height) } else { area.height };
+    if !alone {
+        pane(c, area, v, focus);
+        return;
+    }
+    let rows = list_rows(area.height);
     let list = Rect { height: rows, ..area };
     let top = v.top(Pane::Inbox, usize::from(rows), v.snap.inbox.len());
     for (at, row) in v.snap.inbox.iter().skip(top).take(rows.into()).enumerate() {
         let selected = v.ui.file.as_ref() == Some(&row.name);
         line(c, list, at as u16, v, row);
         c.spot(Rect { y: list.y + at as u16, height: 1, ..list }, Action::Select(Pane::Inbox, top + at));
-        if selected && focus {
+        if selected {
             c.cursor_row(list, at as u16);
         }
     }
     let Some(row) = v.snap.inbox.iter().find(|row| Some(&row.name) == v.ui.file.as_ref()) else { return };
-    if focus && rows < area.height {
+    if rows < area.height {
         let below = Rect { y: area.y + rows, height: area.height - rows, ..area };
         c.rule(below, 0, &[(&row.name, Role::Title)], &[]);
         let inner = Rect { y: below.y + 1, height: below.height - 1, ..below };
@@ -44,13 +49,52 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus:
     }
 }
 
+/// Beside the queue: what is wrong with a refused file in a line of its own, as far as there is room.
+fn pane(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
+    let (count, height) = (v.snap.inbox.len(), usize::from(area.height));
+    let mut spare = height.saturating_sub(count);
+    let top = v.top(Pane::Inbox, height, count);
+    let mut at = 0;
+    for row in v.snap.inbox.iter().skip(top) {
+        if at >= area.height {
+            break;
+        }
+        if let InboxState::Refused { diagnostics } = &row.state {
+            let first = first_error(diagnostics);
+            let place = first.map_or_else(String::new, |d| format!(":{}:{}", d.line, d.column));
+            let what = first.map_or("refused", |d| d.message.as_str());
+            c.text(area, at, &format!("! {}{place}  {what}", row.name), Role::ToastError);
+            if let Some(hint) = first.and_then(|d| d.hint.as_ref()).filter(|_| spare > 0) {
+                let key = if fix::can(diagnostics) { "  f mends it" } else { "" };
+                c.text(area, at + 1, &format!("    {hint}{key}"), Role::Text);
+                spare -= 1;
+                if focus && v.ui.file.as_ref() == Some(&row.name) {
+                    c.cursor_row(area, at);
+                }
+                at += 2;
+                continue;
+            }
+        } else {
+            line(c, area, at, v, row);
+        }
+        if focus && v.ui.file.as_ref() == Some(&row.name) {
+            c.cursor_row(area, at);
+        }
+        at += 1;
+    }
+}
+
+fn first_error(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
+    diagnostics.iter().find(|d| d.severity == Severity::Error).or(diagnostics.first())
+}
+
 fn line(c: &mut Canvas<'_>, area: Rect, at: u16, v: &View<'_>, row: &InboxRow) {
     let when = moment(row.at, v.now.wall_ms, &v.ui.tz);
     let name_columns = usize::from(area.width).saturating_sub(when.len() + 3) * 2 / 5;
     let name = left(&cut_middle(&row.name, name_columns), name_columns);
     let (mark, told, role) = match &row.state {
         InboxState::Refused { diagnostics } => {
-            let first = diagnostics.iter().find(|d| d.severity == Severity::Error).or(diagnostics.first());
+            let first = first_error(diagnostics);
             let told = first
                 .map_or_else(|| "refused".to_owned(), |d| format!("{}:{} {}", d.line, d.column, d.message));
             let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
@@ -77,6 +121,10 @@ fn findings(v: &View<'_>, row: &InboxRow) -> Vec<(String, Role)> {
         InboxState::Refused { diagnostics } => {
             let mut lines: Vec<_> = diagnostics.iter().flat_map(finding).collect();
             let stays = "file left where it is; it is read again when you save it";
+            if fix::can(diagnostics) {
+                let key = v.ui.keys.key(Mode::Inbox, &Action::Fix);
+                lines.push((format!("{key} mends it in place, after showing how"), Role::KeyHint));
+            }
             lines.push((stays.to_owned(), Role::Dim));
             lines.push((format!("in {}", v.snap.scheduler.inbox.display()), Role::Dim));
             lines

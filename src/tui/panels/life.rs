@@ -6,6 +6,7 @@ use crate::tui::View;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, clock, duration, hours, moment};
 use crate::tui::look::theme::Role;
+use crate::tui::panels::forecast;
 use crate::tui::panels::log;
 use crate::tui::panels::queue;
 use crate::tui::rows;
@@ -22,7 +23,7 @@ pub(in crate::tui) enum Mark {
 }
 
 impl Mark {
-    const fn shown(self) -> (&'static str, Role) {
+    pub(in crate::tui) const fn shown(self) -> (&'static str, Role) {
         match self {
             Self::Done => ("[x]", Role::Text),
             Self::Now => ("[>]", Role::Run),
@@ -161,14 +162,29 @@ pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row:
     say("cmd", row.command.clone());
     say("held", held(v, row));
     if let Some(deadline) = row.finish_by {
-        let word = if row.late { "  LATE: it will miss it as things are" } else { "" };
-        say("by", format!("{}{word}", moment(deadline, v.now.wall_ms, &v.ui.tz)));
+        let kept = || format!("{}, kept as things are", moment(deadline, v.now.wall_ms, &v.ui.tz));
+        say("by", forecast::late(v, row).unwrap_or_else(kept));
     }
     say("dir", row.directory.display().to_string());
     say("asks", asks(row));
-    if let Some(peak) = row.peak_memory {
-        let load = row.mean_utilisation.map_or_else(String::new, |load| format!("   mean load {load}%"));
-        say("peak", format!("{peak} resident{load}"));
+    if let Some(project) = &row.project {
+        say("for", format!("project {project}"));
+    }
+    if row.tasks.total > 1 {
+        say("tasks", tasks(row));
+    }
+    let peaks = [
+        row.peak_memory.map(|peak| format!("{peak} resident")),
+        row.peak_gpu_memory.map(|peak| format!("{peak} of a GPU")),
+        row.mean_utilisation.map(|load| format!("mean load {load}%")),
+    ];
+    let peaks: Vec<String> = peaks.into_iter().flatten().collect();
+    if !peaks.is_empty() {
+        say("peak", peaks.join("   "));
+    }
+    if let Some(mark) = &row.editing {
+        let until = moment(mark.until, v.now.wall_ms, &v.ui.tz);
+        say("edit", format!("by {} until {until}: it does not start meanwhile", mark.by));
     }
     if let Some(of) = row.retry_of {
         say("retry", format!("of #{of}"));
@@ -185,6 +201,7 @@ pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row:
 fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) -> String {
     let when = |at: i64| clock(at, &v.ui.tz);
     match (step, mark, at) {
+        (3, Mark::ToCome, _) => "-> output/".to_owned(),
         (_, Mark::ToCome | Mark::Skipped, _) => String::new(),
         (2, _, Some(_)) => {
             let limit = match row.limit {
@@ -213,14 +230,8 @@ fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) ->
 
 /// When a waiting job will start.
 fn start(v: &View<'_>, row: &JobRow) -> String {
-    let at = |ms: i64| moment(ms, v.now.wall_ms, &v.ui.tz);
     let text = row.place.map_or_else(String::new, |place| format!("place {place}  "));
-    let when = match (row.starts_at, row.starts_by) {
-        (Some(about), Some(latest)) => format!("about {}, no later than {}", at(about), at(latest)),
-        (Some(about), None) => format!("about {}", at(about)),
-        (None, Some(latest)) => format!("no later than {}", at(latest)),
-        (None, None) => "not known yet".to_owned(),
-    };
+    let when = forecast::starts(v, row).unwrap_or_else(|| "not known yet".to_owned());
     format!("{text}{when}")
 }
 
@@ -236,6 +247,22 @@ fn held(v: &View<'_>, row: &JobRow) -> String {
         text = format!("{text}   at the limit {}", hours(limit.0 * u64::from(row.gpus)));
     }
     text
+}
+
+/// `12: 3 waiting, 2 running, 7 succeeded`
+fn tasks(row: &JobRow) -> String {
+    let it = &row.tasks;
+    let all = [
+        (it.queued, "waiting"),
+        (it.active, "under way"),
+        (it.succeeded, "succeeded"),
+        (it.failed, "failed"),
+        (it.cancelled, "cancelled"),
+        (it.lost, "lost"),
+    ];
+    let some: Vec<String> =
+        all.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    format!("{}: {}", it.total, some.join(", "))
 }
 
 fn asks(row: &JobRow) -> String {

@@ -1,13 +1,13 @@
-//! The ledger on screen: held now, GPU-hours today and in seven days, by user; and what running jobs have held.
+//! The ledger in a pane: held now, GPU-hours today and in seven days, by user; the rate, the day, and what jobs have held.
 
-use crate::model::{DeviceState, Limit};
-use crate::protocol::JobRow;
+use crate::model::{Cursor, DeviceState, Limit};
+use crate::protocol::{JobRow, MeterSummary};
 use crate::tui::View;
-use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{duration, hours, left, right};
+use crate::tui::look::canvas::{Canvas, Glyphs};
+use crate::tui::look::chart;
+use crate::tui::look::text::{duration, hours, left, moment, right};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::header::{since_snapshot, today_gpu_ms};
-use crate::tui::panels::queue;
 use ratatui::layout::Rect;
 
 /// One decimal for a week.
@@ -15,9 +15,14 @@ fn week(gpu_ms: u64) -> String {
     format!("{:.1}", gpu_ms as f64 / 3_600_000.0)
 }
 
-/// The pane, and the whole screen: what fits of users, rate and jobs.
-pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, scroll: usize) {
-    let lines = lines(v, usize::from(area.width));
+/// A line of the pane or of the screen.
+pub(in crate::tui) enum Line {
+    Rule,
+    Text(String, Role),
+}
+
+/// Lines from the one that is scrolled to.
+pub(in crate::tui) fn lines_at(c: &mut Canvas<'_>, area: Rect, lines: &[Line], scroll: usize) {
     let scroll = scroll.min(lines.len().saturating_sub(usize::from(area.height)));
     for (at, line) in lines.iter().skip(scroll).take(area.height.into()).enumerate() {
         match line {
@@ -27,95 +32,162 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, scroll
     }
 }
 
-enum Line {
-    Rule,
-    Text(String, Role),
+/// The pane: what fits of users, rate, day and jobs.
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, scroll: usize) {
+    lines_at(c, area, &lines(v, area, c.glyphs), scroll);
 }
 
-fn lines(v: &View<'_>, columns: usize) -> Vec<Line> {
-    let meter = &v.snap.meter;
-    let [name, held, running, waiting, today, week_columns] = match columns {
-        0..45 => [8, 5, 5, 5, 9, 9],
-        45..60 => [8, 7, 6, 5, 9, 10],
-        _ => [14, 7, 6, 5, 9, 10],
-    };
-    let row = |cells: [&str; 6]| {
-        let widths = [held, running, waiting, today, week_columns];
-        let numbers = cells[1..].iter().zip(widths).map(|(cell, width)| right(cell, width));
-        left(cells[0], name) + &numbers.collect::<String>()
-    };
-    let mut out = vec![Line::Text(row(["USER", "HELD", "RUN", "WAIT", "TODAY", "7 DAYS"]), Role::Title)];
+/// The users, the rate and the day first; where it is high, the sum, and what jobs have held.
+fn lines(v: &View<'_>, area: Rect, glyphs: Glyphs) -> Vec<Line> {
+    let mut out = users(v, usize::from(area.width));
+    let height = usize::from(area.height);
+    let jobs = jobs(v, usize::from(area.width));
+    let rates = rates(v, usize::from(area.width), glyphs);
+    out.push(Line::Rule);
+    if height >= out.len() + rates.len() + 2 + jobs.len().min(4) {
+        out.extend(sum(v, usize::from(area.width)));
+    } else if height >= out.len() + 5 && v.ui.size.0 >= 180 {
+        // The header has the rate at this size: the room is for the jobs.
+        out.extend(sum(v, usize::from(area.width)));
+        out.push(Line::Text(String::new(), Role::Text));
+        out.extend(jobs);
+        return out;
+    }
+    out.extend(rates);
+    out.push(Line::Text(String::new(), Role::Text));
+    out.extend(jobs);
+    out
+}
+
+/// `USER HELD RUN WAIT TODAY 7 DAYS`
+fn user_line(cells: [&str; 6], columns: usize) -> String {
+    let widths = if columns < 45 { [8, 4, 5, 5, 9, 9] } else { [8, 4, 6, 5, 9, 11] };
+    let mut text = left(cells[0], widths[0]);
+    for (cell, width) in cells[1..].iter().zip(&widths[1..]) {
+        text.push_str(&right(cell, *width));
+    }
+    text
+}
+
+fn users(v: &View<'_>, columns: usize) -> Vec<Line> {
+    let head = user_line(["USER", "HELD", "RUN", "WAIT", "TODAY", "7 DAYS"], columns);
+    let mut out = vec![Line::Text(head, Role::Title)];
     let me = v.ui.me(v.snap);
-    for user in &meter.users {
+    for user in &v.snap.meter.users {
         let more = since_snapshot(v, |row| row.user == user.user);
-        let text = row([
+        let cells = [
             &user.user,
             &user.held.to_string(),
             &user.running.to_string(),
             &user.waiting.to_string(),
             &hours(user.today_gpu_ms + more),
             &week(user.week_gpu_ms + more),
-        ]);
+        ];
+        let text = user_line(cells.map(String::as_str), columns);
         out.push(Line::Text(text, if user.user == me { Role::Title } else { Role::Text }));
     }
-    if meter.users.is_empty() {
+    if v.snap.meter.users.is_empty() && v.ui.known {
         out.push(Line::Text("Nobody has held a GPU in seven days.".to_owned(), Role::Dim));
     }
-    if meter.users.len() > 1 {
-        let sum = |of: &dyn Fn(&crate::protocol::UserMeter) -> u64| meter.users.iter().map(of).sum::<u64>();
-        let text = row([
-            "all",
-            &meter.gpus_held.to_string(),
-            &sum(&|u| u64::from(u.running)).to_string(),
-            &sum(&|u| u64::from(u.waiting)).to_string(),
-            &hours(today_gpu_ms(v)),
-            &week(sum(&|u| u.week_gpu_ms) + since_snapshot(v, |_| true)),
-        ]);
-        out.push(Line::Text(text, Role::Dim));
-    }
-    out.push(Line::Rule);
-    out.extend(now_lines(v));
     out
 }
 
-/// What is held now, by job.
-fn now_lines(v: &View<'_>) -> Vec<Line> {
-    let mut out = Vec::new();
-    // What is held costs as many GPU-hours an hour.
-    let rate: u32 = v.snap.jobs.iter().flat_map(|row| &row.open).map(|lease| lease.gpus).sum();
-    let idle = v.snap.gpus.iter().filter(|gpu| gpu.state == DeviceState::Free).count();
-    out.push(Line::Text(format!("now +{rate}.0 GPU-h per hour   free GPUs {idle}"), Role::Text));
-    let held: Vec<&JobRow> =
-        v.snap.jobs.iter().filter(|row| !row.open.is_empty()).map(|row| &**row).collect();
-    if !held.is_empty() {
-        out.push(Line::Text(String::new(), Role::Text));
-        let head = job_line("JOB", "USER", "GPU", "HELD", "LIMIT", "NAME");
-        out.push(Line::Text(head, Role::Title));
+fn sum(v: &View<'_>, columns: usize) -> Option<Line> {
+    let meter = &v.snap.meter;
+    let all = |of: &dyn Fn(&crate::protocol::UserMeter) -> u64| meter.users.iter().map(of).sum::<u64>();
+    let cells = [
+        "all",
+        &meter.gpus_held.to_string(),
+        &all(&|u| u64::from(u.running)).to_string(),
+        &all(&|u| u64::from(u.waiting)).to_string(),
+        &hours(today_gpu_ms(v)),
+        &week(all(&|u| u.week_gpu_ms) + since_snapshot(v, |_| true)),
+    ];
+    (meter.users.len() > 1).then(|| Line::Text(user_line(cells, columns), Role::Text))
+}
+
+/// GPU-hours an hour: what is held costs as many.
+pub(in crate::tui) fn rate(v: &View<'_>) -> u32 {
+    v.snap.jobs.iter().flat_map(|row| &row.open).map(|lease| lease.gpus).sum()
+}
+
+/// The rate and what nobody holds; the day in a line.
+pub(in crate::tui) fn rates(v: &View<'_>, columns: usize, glyphs: Glyphs) -> Vec<Line> {
+    let free = v.snap.gpus.iter().filter(|gpu| gpu.state == DeviceState::Free).count();
+    let now = format!("now +{}.0 GPU-h per hour   idle GPUs {free}", rate(v));
+    let mut out = vec![Line::Text(now, Role::Text)];
+    if !v.ui.thrift {
+        out.extend(day(v, columns.saturating_sub(7).min(MeterSummary::DAY_STEPS), glyphs));
     }
+    out
+}
+
+/// GPU-hours of the last 24 hours, a full line being all GPUs all the time.
+fn day(v: &View<'_>, columns: usize, glyphs: Glyphs) -> Option<Line> {
+    let meter = &v.snap.meter;
+    if meter.day.is_empty() {
+        return None;
+    }
+    let full = MeterSummary::STEP_MS as f64 * f64::from(meter.gpus_total.max(1));
+    let mut steps: Vec<Option<f64>> = meter.day.iter().map(|ms| Some(*ms as f64)).collect();
+    // The last step is under way: it is compared with the part of it that is over.
+    let begun = meter.day_began + (steps.len() as i64 - 1) * MeterSummary::STEP_MS;
+    let over = (v.snap.at.wall_ms - begun).clamp(1, MeterSummary::STEP_MS) as f64;
+    if let Some(Some(last)) = steps.last_mut() {
+        *last *= MeterSummary::STEP_MS as f64 / over;
+    }
+    Some(Line::Text(format!("24 h  {}", chart::spark(&steps, columns, full, glyphs)), Role::Spark))
+}
+
+/// What jobs that are not done have held, the most first.
+pub(in crate::tui) fn jobs(v: &View<'_>, columns: usize) -> Vec<Line> {
+    let held = v.snap.jobs.iter().filter(|row| row.state != Cursor::Queued || !row.open.is_empty());
+    let mut held: Vec<&JobRow> = held.map(|row| &**row).collect();
+    if held.is_empty() && !v.ui.known {
+        return Vec::new();
+    }
+    if held.is_empty() {
+        return vec![Line::Text("Nobody holds a GPU now.".to_owned(), Role::Dim)];
+    }
+    held.sort_by_key(|row| std::cmp::Reverse((row.gpu_ms(&v.now), row.id)));
+    let more = if columns >= 60 { "   NAME" } else { "" };
+    let head = format!("{}{more}", job_line(["JOB", "USER", "GPU", "HELD", "LIMIT"]));
+    let mut out = vec![Line::Text(head, Role::Title)];
     for row in held {
         let limit = match row.limit {
             Limit::For(span) => duration(span),
             Limit::UntilDone => "none".to_owned(),
         };
-        let text = job_line(
-            &format!("#{}", row.id),
-            &row.user,
-            &row.gpus.to_string(),
-            &hours(row.gpu_ms(&v.now)),
-            &limit,
-            &format!("{}  {}", row.name, queue::time(v, row)),
-        );
-        out.push(Line::Text(text, Role::Text));
+        let cells =
+            [&format!("#{}", row.id), &row.user, &row.gpus.to_string(), &hours(row.gpu_ms(&v.now)), &limit];
+        let mut text = job_line(cells.map(String::as_str));
+        let idle = idle(v, row);
+        if columns >= 60 {
+            text = format!("{text}   {}{}", row.name, idle.as_deref().unwrap_or_default());
+        } else if idle.is_some() {
+            text.push_str("  idle");
+        }
+        out.push(Line::Text(text, if idle.is_some() { Role::ToastWarn } else { Role::Text }));
     }
     out
 }
 
-fn job_line(job: &str, user: &str, gpus: &str, held: &str, limit: &str, name: &str) -> String {
-    let job = left(job, 7);
-    format!("{job} {}{}{}{}   {name}", left(user, 6), right(gpus, 5), right(held, 8), right(limit, 8))
+/// Which of its devices it holds and does not use.
+fn idle(v: &View<'_>, row: &JobRow) -> Option<String> {
+    let idle: Vec<_> = v.snap.gpus.iter().filter(|gpu| gpu.jobs.contains(&row.id)).collect();
+    let since = idle.iter().filter_map(|gpu| gpu.idle_since).min()?;
+    let which: Vec<String> =
+        idle.iter().filter(|gpu| gpu.idle_since.is_some()).map(|gpu| gpu.index.to_string()).collect();
+    let since = moment(since, v.now.wall_ms, &v.ui.tz);
+    Some(format!("  idle: gpu {} since {since}", which.join(",")))
+}
+
+fn job_line(cells: [&str; 5]) -> String {
+    let [job, user, gpus, held, limit] = cells;
+    format!("{}{}{}{}{}", left(job, 8), left(user, 6), right(gpus, 3), right(held, 7), right(limit, 8))
 }
 
 /// The number of lines, for scrolling.
-pub(in crate::tui) fn count(v: &View<'_>, columns: u16) -> usize {
-    lines(v, usize::from(columns)).len()
+pub(in crate::tui) fn count(v: &View<'_>, area: Rect) -> usize {
+    lines(v, area, v.ui.glyphs).len()
 }

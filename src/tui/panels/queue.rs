@@ -7,9 +7,10 @@ use crate::tui::arrange::{self, Entry, Key};
 use crate::tui::keys::Action;
 use crate::tui::layout::{Kind, Pane};
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, duration, left, minutes, right, state};
+use crate::tui::look::text::{between, duration, left, minutes, right, state, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::columns::{self, Column, Lead, Shown};
+use crate::tui::panels::forecast;
 use crate::tui::rows;
 use crate::tui::update::pending;
 use ratatui::layout::Rect;
@@ -95,7 +96,7 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, Lead, 
     let word = format!(" {}", left(word, 5));
     let mut x = c.pieces(area, at, &[(&lead, base), (&id, base), (&word, state_role)]);
     for one in shown {
-        let own = if one.spec.column == Column::Why { why(v, row).1 } else { base };
+        let own = if one.spec.column == Column::Why { beside(v, row, one.width).1 } else { base };
         let role = if base == Role::Text { own } else { base };
         let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
         x = c.pieces(rest, at, &[(&one.cell(v, row), role)]);
@@ -119,9 +120,25 @@ pub(in crate::tui) fn time(v: &View<'_>, row: &JobRow) -> String {
     })
 }
 
+/// What the newest change does to it; else why it waits and, as far as there is room, when it will start.
+pub(in crate::tui) fn beside(v: &View<'_>, row: &JobRow, columns: usize) -> (String, Role) {
+    if let Some((effect, is_late)) = forecast::effect(v, row, columns) {
+        return (effect, if is_late { Role::ToastWarn } else { Role::Pending });
+    }
+    let (words, role) = why(v, row);
+    if row.state != Cursor::Queued || row.cancel_at.is_some() {
+        return (words, role);
+    }
+    let Some(starts) = forecast::starts(v, row) else { return (words, role) };
+    let about = starts.split(',').next().unwrap_or_default();
+    let both = [format!("{words}, {starts}"), format!("{words}, {about}")];
+    let fits = both.into_iter().find(|text| width(text) <= columns);
+    (fits.unwrap_or(words), role)
+}
+
 /// Why it waits, or where it is.
 pub(in crate::tui) fn why(v: &View<'_>, row: &JobRow) -> (String, Role) {
-    let late = if row.late { "LATE " } else { "" };
+    let late = if row.late { "LATE, " } else { "" };
     if let Some(at) = row.cancel_at.filter(|_| row.state != Cursor::Done) {
         if pending::undoable(row, &v.exact) {
             let left = between(v.exact.wall_ms, at).0.div_ceil(1000);

@@ -7,6 +7,7 @@ use crate::tui::layout::Layout;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut, width};
 use crate::tui::look::theme::Role;
+use crate::tui::looks;
 use crate::tui::overlay::palette;
 use crate::tui::rows;
 use crate::tui::ui::{Level, Message};
@@ -120,10 +121,14 @@ pub(in crate::tui) fn filter(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
 /// `3/11` where something is hidden.
 pub(in crate::tui) fn counted(v: &View<'_>) -> String {
     let (shown, all) = if v.ui.screen == crate::tui::Screen::History {
-        (rows::history(v.ui, v.snap).len(), v.snap.history.len())
+        let all = v.snap.history.len() + looks::older(v.ui, v.snap).count();
+        (rows::history(v.ui, v.snap).len(), all)
     } else {
         (rows::queue(v.ui, v.snap).len(), v.snap.jobs.len())
     };
+    if v.ui.screen == crate::tui::Screen::History && looks::has_further(v.ui, v.snap) {
+        return format!("{shown}/{all} newest jobs, End asks for older");
+    }
     if shown == all { format!("{all} jobs") } else { format!("{shown}/{all} jobs") }
 }
 

@@ -7,9 +7,12 @@ use crate::model::{JobId, Span};
 use crate::protocol::{
     Command, Connection, JobDetail, Query, Reply, Request, ServerMessage, Snapshot, Update,
 };
+use crate::tui::looks::Look;
+use crate::tui::overlay::Fix;
 use crate::tui::shell::logfeed::LogWindow;
 use crate::tui::shell::logscan::LogFound;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -98,6 +101,8 @@ pub enum Asked {
     Command(Option<JobId>),
     /// Whether it is there.
     Ping,
+    /// Something a screen shows besides the snapshot.
+    Look(Look),
 }
 
 /// What the dashboard wants done.
@@ -120,6 +125,22 @@ pub enum UiCommand {
     Start,
     /// Tell somebody who does not look.
     Notify(String),
+    /// Ask for something a screen shows besides the snapshot.
+    Look {
+        /// What.
+        look: Look,
+        /// The question.
+        query: Query,
+    },
+    /// Read a file of the inbox, to ask how it is to be mended.
+    ReadFile {
+        /// Its name in the inbox.
+        name: String,
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// Mend a file, as the person at the screen.
+    Mend(Box<Fix>),
     /// Draw everything again.
     Repaint,
     /// Stop until `fg`.
@@ -153,7 +174,10 @@ impl UiCommand {
             Self::Detail(job) => (Asked::Detail(job), Request::Query(Query::Job { job })),
             Self::Refresh => (Asked::Snapshot, Request::Query(Query::Snapshot { since: None })),
             Self::Ping => (Asked::Ping, Request::Query(Query::Ping)),
-            Self::Start
+            Self::Look { look, query } => (Asked::Look(look), Request::Query(query)),
+            Self::ReadFile { .. }
+            | Self::Mend(_)
+            | Self::Start
             | Self::Notify(_)
             | Self::Repaint
             | Self::Suspend
@@ -313,6 +337,14 @@ fn link(
 /// The dashboard is gone.
 struct Gone;
 
+/// What a reply is the answer to; one in parts has its question until the last part.
+fn answered(line: &mut Line, reply: &Reply) -> Option<Asked> {
+    match reply {
+        Reply::Jobs { left: 1.., .. } => line.asked.front().copied(),
+        _ => line.asked.pop_front(),
+    }
+}
+
 /// Reads until the connection ends; says why it did.
 fn read_all(
     reader: &mut dyn SessionReader,
@@ -331,7 +363,7 @@ fn read_all(
             ServerMessage::Hello(_) => continue,
             ServerMessage::Update(update) => FeedEvent::Update(update),
             ServerMessage::Reply(reply) => {
-                let Some(asked) = locked(line).asked.pop_front() else { continue };
+                let Some(asked) = answered(&mut locked(line), &reply) else { continue };
                 match reply {
                     Reply::Snapshot(snapshot) => FeedEvent::Snapshot(snapshot),
                     Reply::Job(detail) => FeedEvent::Detail(detail),

@@ -4,6 +4,7 @@ pub(in crate::tui) mod feed;
 pub(in crate::tui) mod logfeed;
 pub(in crate::tui) mod logscan;
 mod manner;
+mod mend;
 mod newfile;
 pub(in crate::tui) mod options;
 mod pace;
@@ -15,11 +16,13 @@ mod writer;
 use crate::clock;
 use crate::config::Notify;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
-use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
+use crate::protocol::{Command, Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
 use crate::tui::look::colour::Depth;
 use crate::tui::look::theme::{self, Theme};
+use crate::tui::looks;
+use crate::tui::overlay::fix;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
 use crate::tui::shell::options::Options;
@@ -342,6 +345,7 @@ impl Shell {
                 let out = news::receive(&mut self.ui, &mut self.snap, event, now);
                 if lost {
                     self.detail_asked = None;
+                    looks::forget(&mut self.ui);
                 }
                 out
             }
@@ -403,6 +407,14 @@ impl Shell {
                 UiCommand::Quit => return Ok(Next::End(Exit::Quit)),
                 UiCommand::Repaint => self.screen.repaint(),
                 UiCommand::Notify(text) => self.notify(&text)?,
+                UiCommand::ReadFile { name, path } => {
+                    fix::read(&mut self.ui, &self.snap, &name, mend::read(&path));
+                }
+                UiCommand::Mend(it) => {
+                    fix::wrote(&mut self.ui, &it.name, mend::write(&it.path, &it.was, &it.new));
+                    let rescan = UiCommand::Send { job: None, command: Command::Rescan };
+                    self.commands.send(rescan).map_err(|_| TuiError::Failed)?;
+                }
                 UiCommand::Suspend => {
                     terminal::suspend()
                         .map_err(|source| TuiError::Terminal { doing: "taken back", source })?;
@@ -430,6 +442,7 @@ impl Shell {
                 | UiCommand::Detail(_)
                 | UiCommand::Refresh
                 | UiCommand::Start
+                | UiCommand::Look { .. }
                 | UiCommand::Ping) => {
                     let now_ms = self.ui.now.boottime_ms;
                     self.waiting_ms.get_or_insert(now_ms);
@@ -481,6 +494,9 @@ impl Shell {
                 self.detail_asked = Some((job, revision));
                 let _ended = self.commands.send(command);
             }
+        }
+        for command in looks::due(&mut self.ui, &self.snap) {
+            let _ended = self.commands.send(command);
         }
     }
 }

@@ -99,7 +99,8 @@ fn each(
                 } else {
                     sent.insert(row.id);
                 }
-                out.extend(commands);
+                // What each of many does to the others is nothing that one could read.
+                out.extend(commands.into_iter().filter(|one| matches!(one, UiCommand::Send { .. })));
             }
             Err(why) => refused.push(why),
         }
@@ -253,7 +254,7 @@ pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot, batch: &[Undoable]) -> 
                 } else {
                     sent.insert(job);
                 }
-                out.extend(commands);
+                out.extend(commands.into_iter().filter(|one| matches!(one, UiCommand::Send { .. })));
             }
             Some(_) => refused.push(format!("#{job} waits no more")),
             None => refused.push(format!("#{job} is no longer there")),

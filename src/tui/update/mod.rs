@@ -14,14 +14,16 @@ use crate::protocol::{Command, Connection, InboxState, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
-use crate::tui::overlay::{self, Chooser, Overlay};
+use crate::tui::looks;
+use crate::tui::overlay::{self, Chooser, Overlay, fix};
 use crate::tui::panels::detail;
 use crate::tui::panels::gpus;
 use crate::tui::panels::log;
-use crate::tui::panels::meter;
+use crate::tui::panels::{meter, meterscreen};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Opened, Screen, Tab, Ui};
 use crate::tui::view;
+use crate::tui::views;
 use ratatui::layout::Rect;
 
 /// What keys mean now.
@@ -87,6 +89,9 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
     if let Some(out) = tables::act(ui, snap, &action) {
         return out;
     }
+    if ui.opened.is_none() && views::act(ui, &action) {
+        return Vec::new();
+    }
     match action {
         Action::Back => return back(ui),
         Action::Help => ui.overlay = Some(Overlay::Help(Chooser::default())),
@@ -108,6 +113,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Open => return open(ui, snap),
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
+        Action::Fix => return fix::ask(ui, snap),
         Action::Filter => ui.typing = true,
         Action::Undo => return acts::undo(ui, snap),
         Action::Log => open_log(ui, snap),
@@ -122,10 +128,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Thrift => thrift(ui),
         Action::Prefix(c) => ui.prefix = Some(c),
         Action::Clear => gpus::ask(ui, snap),
-        Action::Unknown(key) => {
-            let help = ui.keys.key(mode_below(ui), &Action::Help);
-            ui.say(Level::Info, format!("{key} does nothing here; {help} shows the keys"), None);
-        }
+        Action::Unknown(key) => unknown(ui, &key),
         Action::Cancel
         | Action::Raise
         | Action::Lower
@@ -154,6 +157,11 @@ fn start(ui: &mut Ui) -> Vec<UiCommand> {
     let why = if ui.connected() { "the scheduler runs" } else { "the scheduler cannot be started from here" };
     ui.say(Level::Info, why, None);
     Vec::new()
+}
+
+fn unknown(ui: &mut Ui, key: &str) {
+    let help = ui.keys.key(mode_below(ui), &Action::Help);
+    ui.say(Level::Info, format!("{key} does nothing here; {help} shows the keys"), None);
 }
 
 const fn send(command: Command) -> UiCommand {
@@ -330,15 +338,21 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
             let (count, at) = rows::cursor(ui, shown, pane);
             let to = step(at.unwrap_or(0), count, height, action);
             rows::select(ui, shown, pane, to);
-            ui.frozen = frozen;
             ui.tops.insert(Pane::Job, 0);
+            if pane == Pane::History && to + 1 >= count && looks::further(ui, shown) {
+                ui.say(Level::Info, "asking for jobs further back", None);
+            }
+            ui.frozen = frozen;
         }
         Pane::Meter | Pane::Job => {
             let v = view(ui, snap);
-            let width = layout.inner(pane).map_or(0, |area| area.width);
+            let area = layout.inner(pane).unwrap_or_default();
             let (count, at) = match (&ui.opened, pane) {
                 (Some(opened), _) => (detail::count(&v, opened), opened.scroll),
-                (None, Pane::Meter) => (meter::count(&v, width), ui.top(Pane::Meter)),
+                (None, Pane::Meter) if layout.panes.len() == 1 => {
+                    (meterscreen::count(&v, area), ui.top(Pane::Meter))
+                }
+                (None, Pane::Meter) => (meter::count(&v, area), ui.top(Pane::Meter)),
                 (None, _) => (20, ui.top(Pane::Job)),
             };
             let to = step(at, (count + 1).saturating_sub(height).max(1), height, action);

@@ -4,8 +4,9 @@
 //! confirmed, so that a held key costs a few round trips and not twenty. Pure.
 
 use crate::model::{Generation, JobId, JobState, Now, Priority, Span};
-use crate::protocol::{Command, JobRow, Place, Snapshot};
+use crate::protocol::{self, Command, JobRow, Place, Snapshot};
 use crate::tui::UiCommand;
+use crate::tui::looks::Look;
 use crate::tui::rows;
 use crate::tui::ui::Ui;
 use std::collections::VecDeque;
@@ -73,6 +74,18 @@ impl Pending {
 }
 
 impl Change {
+    /// The question what it does to others. Of a job that runs, or a cancel, nobody asks that.
+    const fn what_if(self, job: JobId) -> Option<Look> {
+        let change = match self {
+            Self::Priority(priority) => protocol::Change::Priority(priority),
+            Self::Move(to) => protocol::Change::Move(to),
+            Self::Pause(true) => protocol::Change::Pause,
+            Self::Pause(false) => protocol::Change::Resume,
+            Self::Cancel { .. } => return None,
+        };
+        Some(Look::WhatIf { job, change })
+    }
+
     fn command(self, job: JobId, generation: Generation) -> Command {
         match self {
             Self::Priority(priority) => Command::SetPriority { job, generation, priority },
@@ -102,7 +115,10 @@ pub(in crate::tui) fn ask(ui: &mut Ui, row: &JobRow, changes: &[Change]) -> Vec<
     let line = changes.iter().copied().collect();
     let turn = ui.pending.values().map(|pending| pending.turn + 1).max().unwrap_or(0);
     ui.pending.insert(row.id, Pending { sent: row.generation, until_ms, turn, line });
-    vec![UiCommand::Send { job: Some(row.id), command: first.command(row.id, row.generation) }]
+    let send = UiCommand::Send { job: Some(row.id), command: first.command(row.id, row.generation) };
+    // What it does to the others is asked before it is done: afterwards it would do nothing more.
+    let look = first.what_if(row.id).map(|look| look.ask(ui.now.wall_ms));
+    look.into_iter().chain([send]).collect()
 }
 
 /// Drops what the new rows confirm and sends what waited for it.
@@ -119,6 +135,7 @@ pub(in crate::tui) fn settle(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
         pending.sent = row.generation;
         pending.until_ms = now + PATIENCE_MS;
         if let Some(next) = pending.line.front() {
+            out.extend(next.what_if(*job).map(|look| look.ask(ui.now.wall_ms)));
             out.push(UiCommand::Send { job: Some(*job), command: next.command(*job, row.generation) });
         }
         !pending.line.is_empty()
