@@ -229,6 +229,7 @@ fn options() -> Options {
         tz: jiff::tz::TimeZone::UTC,
         me: String::new(),
         keys: Default::default(),
+        outside: Default::default(),
     }
 }
 

@@ -85,6 +85,9 @@ pub struct DashboardArgs {
     /// A theme's name, or a path.
     #[arg(long, value_name = "THEME")]
     pub theme: Option<String>,
+    /// `O` writes the output folder there, for a shell function that goes to it.
+    #[arg(long, value_name = "FILE")]
+    pub cwd_file: Option<PathBuf>,
 }
 
 /// Everything that can be asked for.

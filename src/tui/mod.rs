@@ -12,6 +12,7 @@
 //! its panel.
 
 mod deadline;
+mod errand;
 mod field;
 mod filter;
 mod fold;
@@ -38,6 +39,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 pub use deadline::next_deadline;
+pub use errand::{Brought, Browsed, Errand};
 pub use field::Field;
 pub use filter::Filter;
 pub use fold::{Incomplete, fold};
@@ -48,15 +50,19 @@ pub use look::canvas::Glyphs;
 pub use look::colour::{Depth, contrast};
 pub use look::theme::{BUNDLED, Role, Theme, ThemeError, load};
 pub use news::{receive, tick};
-pub use overlay::{Button, Chooser, Clear, Confirm, Overlay};
+pub use overlay::{
+    Button, Chooser, Clear, Confirm, Diff, Menu, MenuOf, Overlay, Picker, Quick, Retry, Review, UndoList,
+    Wrong,
+};
 pub use panels::empty::SMALLEST;
 pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
 pub use shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_window};
-pub use shell::options::{Options, refusal};
+pub use shell::options::{Options, Outside, refusal};
 pub use shell::screen::{Output, Screenful};
 pub use shell::{Exit, TuiError, run};
 pub use ui::{Level, LogView, Message, Opened, Screen, Tab, Ui};
+pub use update::flows::{Desk, FileFor, Flow};
 pub use update::{mode, update};
 
 /// What a panel is a function of.

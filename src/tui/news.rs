@@ -8,7 +8,7 @@ use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::pending;
+use crate::tui::update::{editing, flows, pending};
 
 /// Takes in what arrived. Keys and hang-ups are the shell's and are not for here.
 pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> Vec<UiCommand> {
@@ -28,10 +28,15 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             changed(ui, snap, &open, &mut out);
         }
         FeedEvent::Detail(detail) => ui.detail = Some(detail),
+        FeedEvent::Reply { asked: Asked::Flow(flow), reply } => out = flows::answered(ui, flow, *reply),
         FeedEvent::Reply { asked, reply } => answered(ui, asked, *reply),
+        FeedEvent::Brought(brought) => out = flows::brought(ui, brought),
         FeedEvent::Connection(connection) => {
             if let Connection::Lost { retry_in, .. } = &connection {
                 ui.retry_at = now.boottime_ms + retry_in.0;
+                if ui.connection == Connection::Live {
+                    flows::lost(ui);
+                }
             }
             ui.connection = connection;
         }
@@ -39,7 +44,7 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             ui.log_behind = Some(window);
         }
         FeedEvent::Log(window) => ui.log.window = *window,
-        FeedEvent::Input(_) | FeedEvent::Hangup => {}
+        FeedEvent::Input(_) | FeedEvent::Returned(_) | FeedEvent::Hangup => {}
     }
     out
 }
@@ -49,8 +54,12 @@ fn open_jobs(snap: &Snapshot) -> Vec<JobId> {
 }
 
 fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCommand>) {
+    let again = !ui.connected();
     ui.connection = Connection::Live;
     ui.known = true;
+    if again {
+        out.extend(editing::connected(ui));
+    }
     if let Some((row, outcome)) = newly_done(was_open, snap) {
         let text = format!("#{} {}: {outcome}", row.id, row.name);
         let level = if outcome.is_success() { Level::Info } else { Level::Error };
@@ -66,7 +75,7 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
 fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     let job = match asked {
         Asked::Command(job) => job,
-        Asked::Subscription | Asked::Snapshot | Asked::Ping => None,
+        Asked::Subscription | Asked::Snapshot | Asked::Flow(_) | Asked::Ping => None,
         Asked::Detail(job) => Some(job),
     };
     if ui.known {

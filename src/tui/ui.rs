@@ -10,7 +10,8 @@ use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::overlay::Overlay;
 use crate::tui::shell::logfeed::LogWindow;
-use crate::tui::update::pending::{Pending, Undoable};
+use crate::tui::update::flows::Flows;
+use crate::tui::update::pending::Pending;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -115,6 +116,8 @@ pub struct Message {
     pub armed: bool,
     /// When it goes, on the boot clock; errors stay.
     pub until: Option<u64>,
+    /// At the right, where there is room.
+    pub note: &'static str,
 }
 
 /// What is seen of the log on the screen.
@@ -185,8 +188,6 @@ pub struct Ui {
     pub detail: Option<Box<JobDetail>>,
     /// Changes the scheduler has not confirmed yet.
     pub pending: BTreeMap<JobId, Pending>,
-    /// What `u` takes back, newest last.
-    pub undo: Vec<Undoable>,
     /// How we stand with the scheduler.
     pub connection: Connection,
     /// When the next try to connect is, on the boot clock.
@@ -199,6 +200,8 @@ pub struct Ui {
     pub log_behind: Option<Box<LogWindow>>,
     /// The theme's name.
     pub theme: String,
+    /// Flows of more than one step.
+    pub flows: Flows,
 }
 
 impl Ui {
@@ -229,13 +232,13 @@ impl Ui {
             log: LogView::default(),
             detail: None,
             pending: BTreeMap::new(),
-            undo: Vec::new(),
             connection: Connection::Lost { why: "connecting".to_owned(), retry_in: Span(0) },
             retry_at: 0,
             known: false,
             frozen: None,
             log_behind: None,
             theme: "auto".to_owned(),
+            flows: Flows::default(),
         }
     }
 
@@ -257,7 +260,7 @@ impl Ui {
     /// Puts a line on the message row.
     pub fn say(&mut self, level: Level, text: impl Into<String>, job: Option<JobId>) {
         let until = (level < Level::Error).then_some(self.now.boottime_ms + MESSAGE_MS);
-        self.message = Some(Message { level, text: text.into(), job, armed: job.is_some(), until });
+        self.message = Some(Message { level, text: text.into(), job, armed: job.is_some(), until, note: "" });
     }
 }
 

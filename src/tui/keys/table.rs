@@ -30,11 +30,13 @@ pub enum Mode {
     Dialog,
     /// A list to choose from; typing narrows it.
     Choose,
+    /// Fields, or a card with letters of its own.
+    Form,
 }
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Queue,
         Self::History,
         Self::Gpus,
@@ -46,6 +48,7 @@ impl Mode {
         Self::Input,
         Self::Dialog,
         Self::Choose,
+        Self::Form,
     ];
 
     /// Its name.
@@ -61,12 +64,13 @@ impl Mode {
             Self::Input => "text field",
             Self::Dialog => "question",
             Self::Choose => "list to choose from",
+            Self::Form => "form",
         }
     }
 
     /// Keys that are characters are text here.
     pub const fn is_text(self) -> bool {
-        matches!(self, Self::Input | Self::Choose)
+        matches!(self, Self::Input | Self::Choose | Self::Form)
     }
 }
 
@@ -163,7 +167,10 @@ const ONE: Modes = Modes::of(&[Mode::Queue, Mode::Detail]);
 const INPUT: Modes = Modes::of(&[Mode::Input]);
 const DIALOG: Modes = Modes::of(&[Mode::Dialog]);
 const CHOOSE: Modes = Modes::of(&[Mode::Choose]);
-const TEXT: Modes = INPUT.and(CHOOSE);
+const FORM: Modes = Modes::of(&[Mode::Form]);
+const TEXT: Modes = INPUT.and(CHOOSE).and(FORM);
+/// A job that a key can be about.
+const JOBS: Modes = LISTS.and(OPENED);
 const ALWAYS: Modes = BASE.and(TEXT).and(DIALOG);
 
 /// Every action and its keys. Rows that are hints come in the order in which the key line has them.
@@ -187,6 +194,14 @@ pub static TABLE: &[Binding] = &[
         "submit a finished job again",
         "retry",
     ),
+    row("new", A::New, "n", BASE, "new job: from a file, a template or an earlier one", "new"),
+    row("edit", A::Edit, "e", ONE, "edit the request of a waiting job in the editor", "edit"),
+    row("quick-edit", A::QuickEdit, "E", ONE, "change GPUs, priority, time limit or name", ""),
+    row("duplicate", A::Duplicate, "D", TABLES.and(OPENED), "submit the same once more, with changes", ""),
+    row("copy", A::Copy, "y", JOBS, "copy id, paths, command, YAML or error", "copy"),
+    row("shell", A::Shell, "o", JOBS, "a shell in the output folder; `exit` comes back", ""),
+    row("leave", A::Leave, "O", JOBS, "quit, and go to the output folder (--cwd-file)", ""),
+    row("pager", A::Pager, "|", JOBS, "open the log in the pager", ""),
     row("clear", A::Clear, "c", GPUS, "lift the quarantine of a GPU: asks", "clear"),
     // Tables.
     row("filter", A::Filter, "/ F4", TABLES, "filter: words, u:USER s:STATE n:NAME, ! inverts", "filter"),
@@ -217,7 +232,8 @@ pub static TABLE: &[Binding] = &[
     row("inbox", A::Show(Screen::Inbox), "5", BASE, "Inbox", ""),
     row("next-pane", A::NextPane, "Tab", BASE, "next pane, tab or screen", "next"),
     row("previous-pane", A::PreviousPane, "Shift-Tab", BASE, "the one before", ""),
-    row("undo", A::Undo, "u", BASE, "undo the newest cancel or move", ""),
+    row("undo", A::Undo, "u", BASE, "undo the newest change", ""),
+    row("undo-list", A::UndoList, "U", BASE, "everything that can still be undone", ""),
     row("freeze", A::Freeze, "p Z", BASE, "freeze the display, and let it go on", ""),
     row("refresh", A::Refresh, "R", BASE, "look at the inbox again", ""),
     row("palette", A::Palette, ":", BASE, "find an action by its name", ""),
@@ -227,20 +243,22 @@ pub static TABLE: &[Binding] = &[
     row("suspend", A::Suspend, "Ctrl-Z", ALWAYS, "suspend; `fg` comes back", ""),
     // The same for everybody.
     row("", A::Interrupt, "Ctrl-C", ALWAYS, "close a popup or input; else quit", ""),
-    row(
-        "",
-        A::Escape,
-        "Esc",
-        BASE.and(CHOOSE).and(INPUT),
-        "close, then clear message and filter; never quits",
-        "",
-    ),
+    row("", A::Escape, "Esc", BASE.and(TEXT), "close, then clear message and filter; never quits", ""),
     row("", A::No, "n Esc q", DIALOG, "keep it", "keep"),
     row("", A::Yes, "y", DIALOG, "yes", "yes"),
     row("", A::Now, "!", DIALOG, "yes, at once", "now"),
     row("", A::NextButton, "Tab Right Left Shift-Tab", DIALOG, "next button", ""),
     row("", A::Press, "Enter Space", DIALOG, "press the button", ""),
+    row("", A::Edit, "e", DIALOG, "edit again, where something was edited", ""),
+    row("", A::Down, "Down", DIALOG, "down", ""),
+    row("", A::Up, "Up", DIALOG, "up", ""),
     row("", A::Accept, "Enter", TEXT, "take it", "take it"),
+    row("", A::NextButton, "Tab", FORM, "next field or source", ""),
+    row("", A::PreviousButton, "Shift-Tab", FORM, "the one before", ""),
+    row("", A::Down, "Down", FORM, "down", ""),
+    row("", A::Up, "Up", FORM, "up", ""),
+    row("", A::PageDown, "PgDn", FORM, "a page down", ""),
+    row("", A::PageUp, "PgUp", FORM, "a page up", ""),
     row("", A::Down, "Down Tab", CHOOSE, "down", ""),
     row("", A::Up, "Up Shift-Tab", CHOOSE, "up", ""),
     row("", A::PageDown, "PgDn", CHOOSE, "a page down", ""),

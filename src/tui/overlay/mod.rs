@@ -1,25 +1,41 @@
 //! What lies over the screen; one at a time.
 //!
 //! Each kind has a file with its state, `paint` and `update`. A new one is a variant of [`Overlay`] and an arm in each of the
-//! three functions below. `update` takes the state out of the [`Ui`]: what is to stay open is put back.
+//! functions below. `update` takes the state out of the [`Ui`]: what is to stay open is put back.
 
 pub(in crate::tui) mod choose;
 pub(in crate::tui) mod confirm;
+mod diff;
 pub(in crate::tui) mod help;
+mod menu;
 pub(in crate::tui) mod palette;
+pub(in crate::tui) mod picker;
+pub(in crate::tui) mod quick;
+pub(in crate::tui) mod retry;
+pub(in crate::tui) mod review;
+mod undo;
+mod verdict;
 
 use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::look::canvas::Canvas;
 use crate::tui::ui::Ui;
+use crate::tui::update::editing;
 use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
 pub use choose::Chooser;
 pub use confirm::{Button, Clear, Confirm};
+pub use diff::{Diff, Wrong};
+pub use menu::{Menu, MenuOf};
+pub use picker::Picker;
+pub use quick::Quick;
+pub use retry::Retry;
+pub use review::Review;
+pub use undo::UndoList;
 
 /// What lies over the screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Overlay {
     /// The keys of this screen.
     Help(Chooser),
@@ -29,14 +45,35 @@ pub enum Overlay {
     Confirm(Confirm),
     /// The question before a quarantine is lifted.
     Clear(Clear),
+    /// Where a new job starts.
+    Picker(Box<Picker>),
+    /// What is about to be submitted.
+    Review(Box<Review>),
+    /// What is about to be retried.
+    Retry(Retry),
+    /// What an edit changes.
+    Diff(Box<Diff>),
+    /// What is wrong with an edit.
+    Wrong(Box<Wrong>),
+    /// Four fields of a request.
+    Quick(Box<Quick>),
+    /// What can be undone.
+    Undo(Box<UndoList>),
+    /// A menu of one letter each.
+    Menu(Menu),
 }
 
 impl Overlay {
+    pub(in crate::tui) const fn is_picker(&self) -> bool {
+        matches!(self, Self::Picker(_))
+    }
+
     /// What keys mean while it is there.
     pub(in crate::tui) const fn mode(&self) -> Mode {
         match self {
-            Self::Help(_) | Self::Palette(_) => Mode::Choose,
-            Self::Confirm(_) | Self::Clear(_) => Mode::Dialog,
+            Self::Help(_) | Self::Palette(_) | Self::Undo(_) | Self::Menu(_) => Mode::Choose,
+            Self::Confirm(_) | Self::Clear(_) | Self::Diff(_) | Self::Wrong(_) => Mode::Dialog,
+            Self::Picker(_) | Self::Review(_) | Self::Retry(_) | Self::Quick(_) => Mode::Form,
         }
     }
 }
@@ -48,6 +85,14 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Palette(chooser) => palette::paint(c, v, area, chooser),
         Overlay::Confirm(confirm) => confirm::paint(c, v, area, confirm),
         Overlay::Clear(clear) => confirm::paint_clear(c, v, area, clear),
+        Overlay::Picker(picker) => picker::paint(c, v, area, picker),
+        Overlay::Review(review) => review::paint(c, v, area, review),
+        Overlay::Retry(retry) => retry::paint(c, v, area, *retry),
+        Overlay::Diff(diff) => diff::paint(c, area, diff),
+        Overlay::Wrong(wrong) => diff::paint_wrong(c, area, wrong),
+        Overlay::Quick(quick) => quick::paint(c, area, quick),
+        Overlay::Undo(list) => undo::paint(c, v, area, list),
+        Overlay::Menu(menu) => menu::paint(c, v, area, *menu),
     }
 }
 
@@ -63,7 +108,25 @@ pub(in crate::tui) fn update(
         Overlay::Palette(chooser) => palette::update(ui, snap, chooser, action),
         Overlay::Confirm(confirm) => confirm::update(ui, snap, confirm, action),
         Overlay::Clear(clear) => confirm::update_clear(ui, snap, clear, action),
+        Overlay::Picker(picker) => picker::update(ui, snap, picker, action),
+        Overlay::Review(review) => review::update(ui, review, action),
+        Overlay::Retry(retry) => retry::update(ui, retry, action),
+        Overlay::Diff(diff) => diff::update(ui, snap, diff, action),
+        Overlay::Wrong(wrong) => diff::update_wrong(ui, snap, wrong, action),
+        Overlay::Quick(quick) => quick::update(ui, quick, action),
+        Overlay::Undo(list) => undo::update(ui, list, action),
+        Overlay::Menu(menu) => menu::update(ui, snap, menu, action),
     }
+}
+
+/// Closes it: one level, where it has several.
+pub(in crate::tui) fn close(ui: &mut Ui, overlay: Overlay) -> Vec<UiCommand> {
+    match overlay {
+        Overlay::Review(review) => review::close(ui, review),
+        Overlay::Diff(_) | Overlay::Wrong(_) => return editing::drop_mark(ui),
+        _ => {}
+    }
+    Vec::new()
 }
 
 /// The middle of an area.

@@ -11,7 +11,7 @@ use crate::tui::overlay::palette;
 use crate::tui::rows;
 use crate::tui::ui::{Level, Message};
 use crate::tui::update;
-use crate::tui::update::pending;
+use crate::tui::update::{copying, pending};
 use ratatui::layout::Rect;
 
 /// What the message row says: text, role, and what can be done about it.
@@ -29,7 +29,7 @@ fn message(v: &View<'_>) -> Option<(String, Role, &'static str)> {
         .or_else(|| notice(v))
 }
 
-fn told(Message { level, text, armed, .. }: &Message) -> (String, Role, &'static str) {
+fn told(Message { level, text, armed, note, .. }: &Message) -> (String, Role, &'static str) {
     let (mark, role) = match level {
         Level::Info => ("", Role::ToastInfo),
         Level::Warning => ("! ", Role::ToastWarn),
@@ -39,7 +39,7 @@ fn told(Message { level, text, armed, .. }: &Message) -> (String, Role, &'static
         (Level::Error, true) => "Enter: open   Esc: clear",
         (Level::Error, false) => "Esc: clear",
         (_, true) => "Enter: open",
-        (_, false) => "",
+        (_, false) => note,
     };
     (format!("{mark}{text}"), role, tail)
 }
@@ -91,6 +91,9 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
         return;
     }
     let room = usize::from(area.width);
+    // What is to be selected by hand goes before the words about it.
+    let selectable = tail == copying::NOTE && width(&text) + width(tail) + 2 > room;
+    let tail = if selectable { "sent (if allowed)" } else { tail };
     let tail_columns = if tail.is_empty() || room < 40 { 0 } else { width(tail) + 2 };
     let text = cut(&text, room.saturating_sub(tail_columns));
     c.text(area, 0, text, role);

@@ -7,7 +7,9 @@ use crate::model::{JobId, Span};
 use crate::protocol::{
     Command, Connection, JobDetail, Query, Reply, Request, ServerMessage, Snapshot, Update,
 };
+use crate::tui::errand::{Brought, Errand};
 use crate::tui::shell::logfeed::LogWindow;
+use crate::tui::update::flows::Flow;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,6 +59,10 @@ pub enum FeedEvent {
     Connection(Connection),
     /// Lines of the log on the screen.
     Log(Box<LogWindow>),
+    /// What an errand has brought.
+    Brought(Brought),
+    /// The program that had the terminal has ended.
+    Returned(Result<std::process::ExitStatus, String>),
     /// A key, a paste, a new size.
     Input(crossterm::event::Event),
     /// The terminal is gone.
@@ -74,13 +80,14 @@ pub enum Asked {
     Detail(JobId),
     /// A command, and the job it is about.
     Command(Option<JobId>),
+    /// A step of a flow.
+    Flow(Flow),
     /// Whether it is there.
     Ping,
 }
 
 /// What the dashboard wants done.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a few a minute; a box would be noise at every use")]
 pub enum UiCommand {
     /// Send a command.
     Send {
@@ -89,6 +96,15 @@ pub enum UiCommand {
         /// The command.
         command: Command,
     },
+    /// A step of a flow.
+    Ask {
+        /// Which.
+        flow: Flow,
+        /// The request.
+        request: Request,
+    },
+    /// Fetch something, or run another program.
+    Errand(Errand),
     /// Ask for a job, whole.
     Detail(JobId),
     /// Ask for everything; connect at once if there is no connection.
@@ -108,10 +124,11 @@ impl UiCommand {
     fn request(self) -> Option<(Asked, Request)> {
         Some(match self {
             Self::Send { job, command } => (Asked::Command(job), Request::Command(command)),
+            Self::Ask { flow, request } => (Asked::Flow(flow), request),
             Self::Detail(job) => (Asked::Detail(job), Request::Query(Query::Job { job })),
             Self::Refresh => (Asked::Snapshot, Request::Query(Query::Snapshot { since: None })),
             Self::Ping => (Asked::Ping, Request::Query(Query::Ping)),
-            Self::Repaint | Self::Suspend | Self::Quit => return None,
+            Self::Errand(_) | Self::Repaint | Self::Suspend | Self::Quit => return None,
         })
     }
 }
@@ -176,7 +193,7 @@ impl Link {
                 if refresh && !sent {
                     // The link's thread has ended only if the dashboard has.
                     let _ended = hurry.send(());
-                } else if let (false, Asked::Command(_)) = (sent, asked) {
+                } else if let (false, Asked::Command(_) | Asked::Flow(_)) = (sent, asked) {
                     let message = "no scheduler: nothing was changed".to_owned();
                     let reply = Box::new(Reply::Unavailable { message });
                     if events.send(FeedEvent::Reply { asked, reply }).is_err() {

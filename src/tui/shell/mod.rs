@@ -1,6 +1,10 @@
 //! The loop of the dashboard: what arrives is taken in, then at most one frame is drawn. The only place that reads the clock.
 
+mod browse;
+mod errands;
+mod external;
 pub(in crate::tui) mod feed;
+mod input;
 pub(in crate::tui) mod logfeed;
 pub(in crate::tui) mod options;
 pub(in crate::tui) mod screen;
@@ -15,11 +19,13 @@ use crate::tui::look::theme::{self, Theme};
 use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
-use crate::tui::shell::options::Options;
+use crate::tui::shell::options::{Options, Outside};
 use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
+use crate::tui::update::flows::Desk;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use external::Absence;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -91,10 +97,14 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
         .name("log".into())
         .spawn(|| reader.run())
         .map_err(|source| TuiError::Thread { doing: "reads logs", source })?;
-    Link { connector: Box::new(connector), events, commands: asked, every: Span(FRAME_MS[remote]) }
-        .start()
-        .map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
-    let mut shell = Shell::new(options, commands, wants);
+    let link = Link {
+        connector: Box::new(connector),
+        events: events.clone(),
+        commands: asked,
+        every: Span(FRAME_MS[remote]),
+    };
+    link.start().map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
+    let mut shell = Shell::new(options, commands, wants, events);
     let ended = shell.run(&arrives);
     drop(guard);
     ended
@@ -131,6 +141,10 @@ struct Shell {
     screen: Screenful<Tty>,
     commands: Sender<UiCommand>,
     wants: Sender<LogMessage>,
+    events: Sender<FeedEvent>,
+    outside: Outside,
+    /// Another program has the terminal.
+    away: Option<Absence>,
     /// 1 if the terminal is at the other end of a network.
     remote: usize,
     want: Option<LogWant>,
@@ -152,10 +166,16 @@ enum Next {
 }
 
 impl Shell {
-    fn new(options: Options, commands: Sender<UiCommand>, wants: Sender<LogMessage>) -> Self {
+    fn new(
+        options: Options,
+        commands: Sender<UiCommand>,
+        wants: Sender<LogMessage>,
+        events: Sender<FeedEvent>,
+    ) -> Self {
         let now = clock::now();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
         ui.me = options.me;
+        ui.flows.desk = Desk::of(&options.outside);
         let (keys, faults) = Keymap::with(&options.keys);
         ui.keys = Arc::new(keys);
         if let Some(fault) = faults.first() {
@@ -178,6 +198,9 @@ impl Shell {
             theme,
             commands,
             wants,
+            events,
+            outside: options.outside,
+            away: None,
             remote: usize::from(options.remote),
             want: None,
             detail_asked: None,
@@ -224,6 +247,10 @@ impl Shell {
 
     /// Draws if something may have changed and the last frame is long enough ago.
     fn frame(&mut self) -> Result<(), TuiError> {
+        if self.away.is_some() {
+            self.dirty = false;
+            return Ok(());
+        }
         if !terminal::taken() {
             return Err(TuiError::Failed);
         }
@@ -269,11 +296,13 @@ impl Shell {
     /// Takes in one event.
     fn take(&mut self, event: FeedEvent, now: Now) -> Result<Next, TuiError> {
         let out = match event {
-            FeedEvent::Hangup if !terminal::taken() => return Err(TuiError::Failed),
+            FeedEvent::Hangup if !terminal::taken() && self.away.is_none() => return Err(TuiError::Failed),
             FeedEvent::Hangup => return Ok(Next::End(Exit::Hangup)),
+            FeedEvent::Input(_) if self.away.is_some() => Vec::new(),
             FeedEvent::Input(event) => self.input(event, now),
+            FeedEvent::Returned(ended) => self.returned(ended, now)?,
             event => {
-                if !matches!(event, FeedEvent::Log(_)) {
+                if !matches!(event, FeedEvent::Log(_) | FeedEvent::Brought(_)) {
                     self.heard_ms = now.boottime_ms;
                     self.waiting_ms = None;
                 }
@@ -340,7 +369,13 @@ impl Shell {
                     self.ui.size = terminal::size();
                     self.screen.resize(self.ui.size);
                 }
+                UiCommand::Errand(errand) => {
+                    if let Next::End(exit) = self.errand(errand)? {
+                        return Ok(Next::End(exit));
+                    }
+                }
                 command @ (UiCommand::Send { .. }
+                | UiCommand::Ask { .. }
                 | UiCommand::Detail(_)
                 | UiCommand::Refresh
                 | UiCommand::Ping) => {

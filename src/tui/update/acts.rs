@@ -1,18 +1,20 @@
 //! What keys do to jobs, and the reason where they cannot. Pure: commands are returned.
 
 use crate::model::{Cursor, Generation, JobId, Priority, Span};
-use crate::protocol::{Command, Connection, JobRow, Place, Snapshot};
+use crate::protocol::{Connection, JobRow, Place, Snapshot};
 use crate::tui::UiCommand;
+use crate::tui::errand::Errand;
 use crate::tui::keys::Action;
 use crate::tui::overlay::{Button, Confirm, Overlay};
+use crate::tui::overlay::{Menu, MenuOf, Quick, retry};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::pending::{self, Change, Undoable};
+use crate::tui::update::flows::{self, FileFor};
+use crate::tui::update::pending::{self, Change};
+use crate::tui::update::{copying, editing};
 
 /// How far `+` and `-` go.
 const STEP: i64 = 10;
-/// Older changes are not undone any more.
-const UNDO_DEPTH: usize = 20;
 
 /// How long a cancel of this job can be undone.
 pub(in crate::tui) const fn undo_window(row: &JobRow) -> Span {
@@ -33,6 +35,11 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
         Action::Top | Action::Bottom | Action::PlaceUp | Action::PlaceDown => "move",
         Action::Pause => "pause",
         Action::Retry => "retry",
+        Action::Duplicate => "duplicate",
+        Action::Edit | Action::QuickEdit => "edit",
+        Action::Copy | Action::Shell | Action::Leave | Action::Pager if row.is_none() => {
+            return Some("no job is selected".to_owned());
+        }
         Action::Open if row.is_none() => return Some("nothing is selected".to_owned()),
         Action::Log if row.is_none() => return Some("no job is selected".to_owned()),
         _ => return None,
@@ -54,7 +61,8 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
     let reason = match (action, state) {
         (Action::Retry, _) if row.state != Cursor::Done => "it has not ended",
         (Action::Cancel, _) if row.state == Cursor::Done => "it has ended",
-        (Action::Retry | Action::Cancel, _) => return None,
+        (Action::Retry | Action::Cancel | Action::Duplicate, _) => return None,
+        (Action::Edit | Action::QuickEdit, None) if row.cancel_at.is_some() => "it is being cancelled",
         (Action::Pause, Some("already running")) => {
             return Some("running jobs cannot be paused; x cancels".to_owned());
         }
@@ -69,35 +77,86 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
     Some(format!("cannot {verb} #{}: {reason}", row.id))
 }
 
-/// Does an action to the selected job.
+/// The jobs that keys are about: the selected one.
+pub(in crate::tui) fn targets<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
+    rows::selected(ui, ui.shown(snap)).and_then(|job| rows::find(snap, job)).into_iter().collect()
+}
+
+/// Does an action to the jobs that keys are about; where it can be done to none, the reason is said.
 pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<UiCommand> {
-    let row = rows::selected(ui, ui.shown(snap)).and_then(|job| rows::find(snap, job));
-    if let Some(reason) = refusal(ui, row, action) {
-        ui.say(Level::Warning, reason, None);
+    let targets = targets(ui, snap);
+    let refused = |row: &&JobRow| refusal(ui, Some(row), action);
+    let (can, cannot): (Vec<&JobRow>, Vec<&JobRow>) =
+        targets.iter().copied().partition(|row| refused(row).is_none());
+    if can.is_empty() {
+        if let Some(reason) = refusal(ui, cannot.first().copied(), action) {
+            ui.say(Level::Warning, reason, None);
+        }
         return Vec::new();
     }
-    let Some(row) = row else { return Vec::new() };
+    if !cannot.is_empty() {
+        let text = format!("{} of {} jobs: the others cannot do that now", can.len(), targets.len());
+        ui.say(Level::Warning, text, None);
+    }
+    act_on(ui, snap, action, &can)
+}
+
+/// Does an action to jobs that can do it, in the order of the list.
+pub(in crate::tui) fn act_on(
+    ui: &mut Ui,
+    snap: &Snapshot,
+    action: &Action,
+    jobs: &[&JobRow],
+) -> Vec<UiCommand> {
+    // One after another, so that they keep their order among each other.
+    let place_all = |ui: &mut Ui, to: Place| -> Vec<UiCommand> {
+        let forwards = matches!(to, Place::Bottom | Place::Up);
+        let each = |at: usize| if forwards { at } else { jobs.len() - 1 - at };
+        (0..jobs.len()).flat_map(|at| place(ui, snap, jobs[each(at)], to)).collect()
+    };
+    match action {
+        Action::Raise => jobs.iter().flat_map(|row| priority(ui, row, STEP)).collect(),
+        Action::Lower => jobs.iter().flat_map(|row| priority(ui, row, -STEP)).collect(),
+        Action::Top => place_all(ui, Place::Top),
+        Action::Bottom => place_all(ui, Place::Bottom),
+        Action::PlaceUp => place_all(ui, Place::Up),
+        Action::PlaceDown => place_all(ui, Place::Down),
+        Action::Pause => {
+            // Several become what the first one becomes.
+            let is_paused = |ui: &Ui, row: &JobRow| {
+                let asked = ui.pending.get(&row.id).and_then(pending::Pending::paused);
+                asked.unwrap_or(row.paused_by.is_some())
+            };
+            let pause = jobs.first().is_some_and(|row| !is_paused(ui, row));
+            let alike: Vec<_> = jobs.iter().filter(|row| is_paused(ui, row) != pause).collect();
+            alike.into_iter().flat_map(|row| pending::ask(ui, row, &[Change::Pause(pause)])).collect()
+        }
+        action => jobs.first().map_or_else(Vec::new, |row| act_on_one(ui, action, row)),
+    }
+}
+
+/// What is about one job only.
+fn act_on_one(ui: &mut Ui, action: &Action, row: &JobRow) -> Vec<UiCommand> {
     match action {
         Action::Cancel => {
             let (job, generation, button) = (row.id, row.generation, Button::Keep);
             ui.overlay = Some(Overlay::Confirm(Confirm { job, generation, button }));
             Vec::new()
         }
-        Action::Raise => priority(ui, row, STEP),
-        Action::Lower => priority(ui, row, -STEP),
-        Action::Top => place(ui, snap, row, Place::Top),
-        Action::Bottom => place(ui, snap, row, Place::Bottom),
-        Action::PlaceUp => place(ui, snap, row, Place::Up),
-        Action::PlaceDown => place(ui, snap, row, Place::Down),
-        Action::Pause => {
-            let pause = row.paused_by.is_none();
-            remember(ui, row.id, vec![Change::Pause(!pause)]);
-            pending::ask(ui, row, &[Change::Pause(pause)])
+        Action::Retry => retry::open(ui, row),
+        Action::Duplicate => vec![flows::ask_file(row.id, FileFor::Duplicate)],
+        Action::Edit => editing::begin(ui, row),
+        Action::QuickEdit => {
+            ui.overlay = Some(Overlay::Quick(Box::new(Quick::new(row))));
+            Vec::new()
         }
-        Action::Retry => {
-            let command = Command::Retry { job: row.id, generation: row.generation };
-            vec![UiCommand::Send { job: Some(row.id), command }]
+        Action::Copy => {
+            ui.overlay = Some(Overlay::Menu(Menu::new(MenuOf::Copy(row.id))));
+            Vec::new()
         }
+        Action::Shell => vec![UiCommand::Errand(Errand::Shell(copying::output(row)))],
+        Action::Leave => vec![UiCommand::Errand(Errand::Leave(copying::output(row)))],
+        Action::Pager => vec![UiCommand::Errand(Errand::Pager(row.log.clone()))],
         _ => Vec::new(),
     }
 }
@@ -110,9 +169,6 @@ fn priority(ui: &mut Ui, row: &JobRow, by: i64) -> Vec<UiCommand> {
         ui.say(Level::Warning, format!("#{} has priority {old}: it ends there", row.id), None);
         return Vec::new();
     }
-    if asked.is_none() {
-        remember(ui, row.id, vec![Change::Priority(old)]);
-    }
     pending::ask(ui, row, &[Change::Priority(new)])
 }
 
@@ -120,12 +176,9 @@ fn place(ui: &mut Ui, snap: &Snapshot, row: &JobRow, to: Place) -> Vec<UiCommand
     let mut jobs = snap.jobs.clone();
     pending::reorder(ui, &mut jobs);
     let Some((places, own)) = pending::group(&jobs, row.id) else { return Vec::new() };
-    let last = places.len() - 1;
-    let (stays, back) = match to {
-        Place::Top => (own == 0, vec![Change::Move(Place::Down); own]),
-        Place::Up => (own == 0, vec![Change::Move(Place::Down)]),
-        Place::Bottom => (own == last, vec![Change::Move(Place::Up); last - own]),
-        Place::Down => (own == last, vec![Change::Move(Place::Up)]),
+    let stays = match to {
+        Place::Top | Place::Up => own == 0,
+        Place::Bottom | Place::Down => own + 1 == places.len(),
     };
     if stays {
         let end = if matches!(to, Place::Top | Place::Up) { "first" } else { "last" };
@@ -134,15 +187,7 @@ fn place(ui: &mut Ui, snap: &Snapshot, row: &JobRow, to: Place) -> Vec<UiCommand
         ui.say(Level::Warning, text, None);
         return Vec::new();
     }
-    remember(ui, row.id, back);
     pending::ask(ui, row, &[Change::Move(to)])
-}
-
-fn remember(ui: &mut Ui, job: JobId, changes: Vec<Change>) {
-    ui.undo.push(Undoable { job, changes });
-    if ui.undo.len() > UNDO_DEPTH {
-        ui.undo.remove(0);
-    }
 }
 
 /// Carries out a cancel that was confirmed, if the job is still what was asked about.
@@ -171,37 +216,21 @@ pub(in crate::tui) fn cancel(
         return pending::ask(ui, row, &[Change::Cancel { undo: Span(0), now: true }]);
     }
     let undo = if at_once { Span(0) } else { undo_window(row) };
-    if !at_once {
-        remember(ui, job, Vec::new());
-    }
     pending::ask(ui, row, &[Change::Cancel { undo, now: false }])
 }
 
-/// Takes back the newest thing that can be taken back.
+/// Takes back the newest thing that can be taken back: what was submitted a moment ago, else what the scheduler knows.
 pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     if !ui.connected() {
         ui.say(Level::Warning, "cannot undo: no scheduler", None);
         return Vec::new();
     }
-    while let Some(last) = ui.undo.pop() {
-        let Some(row) = rows::find(snap, last.job).filter(|row| row.state != Cursor::Done) else { continue };
-        if last.changes.is_empty() {
-            if pending::undoable(row, &ui.now) || ui.pending.contains_key(&row.id) {
-                return vec![take_back(last.job)];
-            }
-        } else if row.state == Cursor::Queued {
-            return pending::ask(ui, row, &last.changes);
-        }
+    if let Some(out) = flows::take_back(ui, snap) {
+        return out;
     }
-    // A cancel that another client asked for, or this one before it was closed.
-    let open = snap.jobs.iter().filter(|row| pending::undoable(row, &ui.now));
-    if let Some(row) = open.max_by_key(|row| row.cancel_at) {
-        return vec![take_back(row.id)];
+    // What was pressed and has not gone out yet is the newest.
+    if pending::take_back(ui) {
+        return Vec::new();
     }
-    ui.say(Level::Warning, "nothing to undo", None);
-    Vec::new()
-}
-
-const fn take_back(job: JobId) -> UiCommand {
-    UiCommand::Send { job: Some(job), command: Command::Undo { job: Some(job) } }
+    vec![flows::undo(None)]
 }

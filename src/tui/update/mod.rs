@@ -1,6 +1,10 @@
 //! Actions change the [`Ui`]. Pure: what is to be said to the scheduler or the shell is returned.
 
 pub(in crate::tui) mod acts;
+pub(in crate::tui) mod copying;
+pub(in crate::tui) mod draft;
+pub(in crate::tui) mod editing;
+pub(in crate::tui) mod flows;
 pub(in crate::tui) mod pending;
 
 use crate::model::Now;
@@ -54,14 +58,8 @@ pub fn update(ui: &mut Ui, action: Action, snap: &Snapshot, now: Now) -> Vec<UiC
 /// Does what an action means to what is on top: the overlay, the line that is typed, the screen.
 pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
     match action {
-        Action::Escape => {
-            escape(ui);
-            return Vec::new();
-        }
-        Action::Interrupt if ui.overlay.is_some() || ui.typing => {
-            escape(ui);
-            return Vec::new();
-        }
+        Action::Escape => return escape(ui),
+        Action::Interrupt if ui.overlay.is_some() || ui.typing => return escape(ui),
         Action::Interrupt => return vec![UiCommand::Quit],
         Action::Repaint => return vec![UiCommand::Repaint],
         Action::Suspend => return vec![UiCommand::Suspend],
@@ -102,6 +100,8 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Filter => ui.typing = true,
         Action::Mine => ui.mine = !ui.mine,
         Action::Undo => return acts::undo(ui, snap),
+        Action::UndoList => return flows::undo_list(ui),
+        Action::New => return flows::new_job(ui),
         Action::Log => open_log(ui, snap),
         Action::Follow => match ui.log.stopped_at {
             Some(_) => ui.log.stopped_at = None,
@@ -126,7 +126,14 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::PlaceUp
         | Action::PlaceDown
         | Action::Pause
-        | Action::Retry => return acts::act(ui, snap, &action),
+        | Action::Retry
+        | Action::Duplicate
+        | Action::Edit
+        | Action::QuickEdit
+        | Action::Copy
+        | Action::Shell
+        | Action::Leave
+        | Action::Pager => return acts::act(ui, snap, &action),
         // Of overlays and texts, or done above.
         Action::Escape
         | Action::Interrupt
@@ -136,6 +143,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         | Action::No
         | Action::Now
         | Action::NextButton
+        | Action::PreviousButton
         | Action::Press
         | Action::Insert(_)
         | Action::Erase
@@ -160,18 +168,19 @@ fn back(ui: &mut Ui) -> Vec<UiCommand> {
 }
 
 /// Popup, then what is opened, then the message, then the filter. Never out.
-fn escape(ui: &mut Ui) {
-    if ui.overlay.take().is_some() {
-        return;
+fn escape(ui: &mut Ui) -> Vec<UiCommand> {
+    if let Some(overlay) = ui.overlay.take() {
+        return overlay::close(ui, overlay);
     }
     if ui.typing {
         ui.typing = false;
         ui.filter.clear();
-        return;
+        return Vec::new();
     }
     if ui.message.take().is_none() && ui.opened.take().is_none() {
         ui.filter.clear();
     }
+    Vec::new()
 }
 
 /// The display stops, or goes on with everything that came meanwhile.
