@@ -64,6 +64,11 @@ pub enum Overlay {
 }
 
 impl Overlay {
+    /// It shows its own keys.
+    pub(in crate::tui) const fn has_keys(&self) -> bool {
+        !matches!(self, Self::Help(_) | Self::Palette(_) | Self::Confirm(_) | Self::Clear(_))
+    }
+
     pub(in crate::tui) const fn is_picker(&self) -> bool {
         matches!(self, Self::Picker(_))
     }

@@ -161,7 +161,9 @@ impl Picker {
 
 /// Fetches what the row under the cursor lacks, one thing at a time.
 pub(in crate::tui) fn go_on(ui: &mut Ui) -> Vec<UiCommand> {
-    let Some(Overlay::Picker(mut picker)) = ui.overlay.take() else { return Vec::new() };
+    let Some(Overlay::Picker(mut picker)) = ui.overlay.take_if(|over| over.is_picker()) else {
+        return Vec::new();
+    };
     let out = step(ui, &mut picker);
     ui.overlay = Some(Overlay::Picker(picker));
     out

@@ -10,6 +10,7 @@ use crate::tui::ui::{Level, Ui};
 use crate::tui::update::flows;
 use crate::tui::{UiCommand, View, rows};
 use ratatui::layout::Rect;
+use std::collections::BTreeSet;
 
 /// The list, and the row under the cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,9 +41,10 @@ pub(super) fn update(ui: &mut Ui, mut list: Box<UndoList>, action: &Action) -> V
     Vec::new()
 }
 
-/// Those whose time has not run out.
+/// Those whose time has not run out: of each job the newest, which has to be taken back before the ones below it.
 fn open(now_ms: i64, list: &UndoList) -> Vec<&UndoRow> {
-    list.rows.iter().flatten().filter(|row| row.until > now_ms).collect()
+    let mut jobs = BTreeSet::new();
+    list.rows.iter().flatten().filter(|row| row.until > now_ms && jobs.insert(row.job)).collect()
 }
 
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, list: &UndoList) {

@@ -7,7 +7,7 @@ use crate::tui::layout::Layout;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut, width};
 use crate::tui::look::theme::Role;
-use crate::tui::overlay::palette;
+use crate::tui::overlay::{Overlay, palette};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Message};
 use crate::tui::update;
@@ -121,6 +121,9 @@ pub(in crate::tui) fn counted(v: &View<'_>) -> String {
 
 /// Only keys that do something for the selected job.
 fn keys(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    if v.ui.overlay.as_ref().is_some_and(Overlay::has_keys) {
+        return;
+    }
     let mode = update::mode(v.ui);
     let mut x = area.x;
     let mut last: Vec<(String, &str)> = Vec::new();
