@@ -6,12 +6,16 @@
 #[path = "support/mod.rs"]
 #[expect(dead_code, reason = "shared with the end-to-end tests")]
 mod support;
+#[path = "support/terminal.rs"]
+#[expect(dead_code, reason = "shared with the tests of the dashboard's terminal")]
+mod terminal;
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use support::pty::Pty;
 use support::sandbox::{Sandbox, eventually};
 
@@ -56,6 +60,14 @@ fn one_waits(sandbox: &Sandbox) -> Pty {
         screen.contents().lines().any(|line| line.starts_with('>') && line.contains("second"))
     });
     terminal
+}
+
+/// What the scheduler has said of the last change has arrived: a key is about the job as it is now.
+fn is_settled(terminal: &Pty) {
+    terminal.wait_for_no_text("EDIT");
+    eventually("half a second in which nothing changes", || {
+        terminal.is_quiet_for(Duration::from_millis(500)).then_some(())
+    });
 }
 
 fn leave(terminal: &mut Pty) {
@@ -122,7 +134,7 @@ fn a_template_is_changed_in_a_private_copy_and_submitted_twice() {
     terminal.send("\r");
     terminal.wait_for_text("Submit ?");
     terminal.send("e");
-    terminal.wait_for_text("echo at work");
+    terminal.wait_for_text("trap 'exit 3' TERM");
     let copy = fs::read_to_string(sandbox.dir().join("home/edited")).unwrap();
     assert!(
         copy.starts_with(sandbox.dir().join("tmp").to_str().unwrap()) && copy.ends_with("/other.yaml"),
@@ -147,7 +159,7 @@ fn an_earlier_request_is_found_and_submitted_again() {
     sandbox.open_gate("open");
     assert_eq!(sandbox.wait_for_end("once"), "succeeded");
     let mut terminal = sandbox.in_terminal(&[], 120, 36);
-    terminal.wait_for_text("No jobs yet");
+    terminal.wait_for_text("Nothing waits and nothing runs");
     terminal.send("n\t\t");
     terminal.wait_for_text("#1 once");
     terminal.wait_for_text("ok: would start now");
@@ -207,11 +219,11 @@ fn a_mistake_is_shown_with_carets_and_an_editor_that_fails_changes_nothing() {
     terminal.wait_for_text("e edit again");
     terminal.send("\x1b");
     terminal.wait_for_no_text("edit again");
-    terminal.wait_for_no_text("EDIT");
+    is_settled(&terminal);
     fs::write(sandbox.dir().join("home/kill"), "").unwrap();
     terminal.send("e");
     terminal.wait_for_text("was ended by signal 9: #2 is as it was");
-    terminal.wait_for_no_text("EDIT");
+    is_settled(&terminal);
     fs::remove_file(sandbox.dir().join("home/kill")).unwrap();
     fs::write(sandbox.dir().join("home/idle"), "").unwrap();
     terminal.send("e");
@@ -251,37 +263,51 @@ fn editing(sandbox: &Sandbox) -> Pty {
 const PATIENT: &str = "echo in the editor; until [ -e \"$HOME/go\" ]; do sleep 0.05; done";
 
 #[test]
-fn a_signal_or_a_closed_window_while_the_editor_runs_leaves_nothing_behind() {
-    for signal in [Some(Signal::TERM), Some(Signal::HUP), None] {
+fn a_signal_while_the_editor_runs_leaves_nothing_behind() {
+    for signal in [Signal::TERM, Signal::HUP] {
         let sandbox = with_editor(&format!("echo $$ > \"$HOME/pid\"; {PATIENT}"));
         let mut terminal = editing(&sandbox);
-        let dashboard = terminal.pid();
-        match signal {
-            Some(signal) => {
-                let pid = Pid::from_raw(dashboard as i32).unwrap();
-                rustix::process::kill_process(pid, signal).unwrap();
-                terminal.wait_for_exit();
-                assert!(!terminal.screen().alternate_screen() && !terminal.screen().hide_cursor());
-            }
-            None => drop(terminal),
-        }
-        no_copy_is_left(&sandbox);
-        let editor = fs::read_to_string(sandbox.dir().join("home/pid")).unwrap();
-        let process = Path::new("/proc").join(editor.trim());
-        eventually("the end of the editor", || (!process.exists()).then_some(()));
-        assert_eq!(sandbox.wait_for_state("second", "queued")["gpus"], 1);
+        let dashboard = Pid::from_raw(terminal.pid() as i32).unwrap();
+        rustix::process::kill_process(dashboard, signal).unwrap();
+        terminal.wait_for_exit();
+        assert!(!terminal.screen().alternate_screen() && !terminal.screen().hide_cursor());
+        nothing_is_left(&sandbox);
     }
 }
 
 #[test]
+fn a_window_that_is_closed_while_the_editor_runs_leaves_nothing_behind() {
+    let sandbox = with_editor(&format!("echo $$ > \"$HOME/pid\"; {PATIENT}"));
+    let mut before = one_waits(&sandbox);
+    leave(&mut before);
+    let mut terminal = terminal::Terminal::run(sandbox.command(&[]), (100, 30));
+    terminal.wait_for("second");
+    terminal.press("Ge");
+    terminal.wait_for("in the editor");
+    terminal.close();
+    nothing_is_left(&sandbox);
+}
+
+/// Neither the editor nor its copy is; the job is as it was.
+fn nothing_is_left(sandbox: &Sandbox) {
+    no_copy_is_left(sandbox);
+    let editor = fs::read_to_string(sandbox.dir().join("home/pid")).unwrap();
+    let process = Path::new("/proc").join(editor.trim());
+    eventually("the end of the editor", || (!process.exists()).then_some(()));
+    assert_eq!(sandbox.wait_for_state("second", "queued")["gpus"], 1);
+}
+
+#[test]
 fn keys_and_signals_of_the_keyboard_are_the_editors_while_it_runs() {
-    let sandbox =
-        with_editor(&format!("trap 'echo interrupted' INT; read line; echo \"read $line\"; {PATIENT}"));
+    let sandbox = with_editor(&format!(
+        "trap 'echo interrupted' INT; echo ready; until [ -e \"$HOME/next\" ]; do sleep 0.05; done; read line; echo \"read $line\"; {PATIENT}"
+    ));
     let mut terminal = one_waits(&sandbox);
     terminal.send("e");
-    terminal.wait_until("the normal screen", |screen| !screen.alternate_screen());
+    terminal.wait_for_text("ready");
     terminal.send("\x03");
     terminal.wait_for_text("interrupted");
+    fs::write(sandbox.dir().join("home/next"), "").unwrap();
     terminal.send("qqx\n");
     terminal.wait_for_text("read qqx");
     terminal.resize(110, 34);

@@ -141,7 +141,8 @@ pub(super) fn shell(outside: &Outside, folder: &Path, events: &Sender<FeedEvent>
     }
     let shell = outside.shell.clone().unwrap_or_else(|| "sh".into());
     let mut command = Command::new(&shell);
-    command.current_dir(folder);
+    // Shells say where they are by the name they were sent to, not by where its links lead.
+    command.current_dir(folder).env("PWD", folder);
     run(command, shell.display().to_string(), Work::Shell, events)
 }
 
