@@ -6,6 +6,7 @@ mod environment;
 mod file;
 mod login;
 mod reference;
+mod theme;
 
 pub use environment::{Environment, hostname};
 pub use file::{
@@ -14,6 +15,7 @@ pub use file::{
 };
 pub use login::{capture_login_path, default_login_path, work_environment};
 pub use reference::markdown;
+pub use theme::{Detect, ThemeSetting};
 
 use std::path::{Path, PathBuf};
 use thiserror::Error;

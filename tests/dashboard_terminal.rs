@@ -175,6 +175,39 @@ fn a_log_is_followed_as_it_is_written_and_cannot_damage_the_screen() {
     given_back(&terminal);
 }
 
+/// Saved as editors do it: a new file over the old one.
+fn save(path: &std::path::Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(new, path).unwrap();
+}
+
+#[test]
+fn a_theme_is_put_on_when_it_is_saved_and_a_broken_one_leaves_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("themes")).unwrap();
+    let path = dir.path().join("themes/mine.toml");
+    save(&path, "[ui\n");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child_theme", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env("TERM", "xterm-256color").current_dir(dir.path());
+    let mut terminal = Terminal::run(command, (80, 24));
+    // It starts all the same, and says where the fault is.
+    terminal.wait_for("themes/mine.toml:1:4");
+    terminal.wait_for("[█");
+    save(&path, "[glyphs]\nset = 'ascii'\n");
+    terminal.wait_for("theme mine was read again");
+    terminal.wait_for("[##");
+    save(&path, "[glyphs]\nset = 'emoji'\n");
+    terminal.wait_for("themes/mine.toml:2:7");
+    terminal.wait_for("[##");
+    save(&path, "[glyphs]\nset = 'unicode'\n");
+    terminal.wait_for("[█");
+    terminal.press("q");
+    assert_eq!(terminal.end(), 0);
+    given_back(&terminal);
+}
+
 // ---- what runs inside the terminal ----
 
 struct Double(Snapshot);
@@ -259,6 +292,14 @@ fn child_log() {
     let mut snap = fixtures::busy();
     std::sync::Arc::make_mut(&mut snap.jobs[0]).log = "log.txt".into();
     assert_eq!(run(options(), Double(snap)).unwrap(), Exit::Quit);
+}
+
+/// Its theme is a file below the current directory.
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_theme() {
+    let options = Options { theme: "mine".into(), theme_dir: Some("themes".into()), ..options() };
+    assert_eq!(run(options, Double(fixtures::busy())).unwrap(), Exit::Quit);
 }
 
 /// Answers nothing after its snapshot.

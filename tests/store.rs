@@ -76,6 +76,28 @@ fn spec(name: &str) -> JobSpec {
     }
 }
 
+fn changes() -> Vec<Change> {
+    let old = Requested {
+        spec: Arc::new(spec("before")),
+        warnings: vec!["of before".to_owned()],
+        after: Vec::new(),
+        priority: Priority::HIGH,
+        position: -7,
+        ranked: true,
+        file: None,
+    };
+    let passed = Some(Passed { job: JobId(2), old: 1, new: 2 });
+    let what = [
+        Changed::Priority { old: Priority::HIGH, new: Priority::clamped(-100) },
+        Changed::Place { old: Position { at: 3, ranked: true }, new: 4, passed },
+        Changed::Paused,
+        Changed::Resumed { paused_by: "bob".to_owned() },
+        Changed::Request { old: Box::new(old), fields: vec!["name".to_owned()] },
+    ];
+    let change = |(n, what)| Change { at: at(n), number: n as u64, by: "ana".to_owned(), what };
+    (1..).zip(what).map(change).collect()
+}
+
 fn job(id: u64) -> Job {
     Job {
         id: JobId(id),
@@ -88,7 +110,15 @@ fn job(id: u64) -> Job {
         priority: Priority::HIGH,
         position: id as i64,
         ranked: false,
-        paused: None,
+        paused: Some("ana".to_owned()),
+        file: Some(Arc::new(JobText { text: "name: x".to_owned(), base: Some("/x".into()), at_ms: 3 })),
+        edit: Some(Box::new(EditMark {
+            by: "ana".to_owned(),
+            until: at(5_000),
+            generation: Generation(4),
+            priority: Priority::HIGH,
+        })),
+        changes: changes(),
         cancel: None,
         retry_of: None,
         warnings: vec!["a warning".to_owned()],

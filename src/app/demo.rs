@@ -40,7 +40,7 @@ pub(super) fn run(setup: &Setup, args: &DemoArgs) -> ExitCode {
     // However this process ends, its scheduler sees that and clears up.
     let (code, alive) = match background::start_throw_away(&setup, &arguments) {
         Err(error) => (fail(&error), None),
-        Ok(alive) => (if plain { in_lines(&setup) } else { on_screen(&setup) }, alive),
+        Ok(alive) => (if plain { in_lines(&setup) } else { on_screen(&setup, &args.dashboard) }, alive),
     };
     clear_away(&setup, &root);
     drop(alive);
@@ -59,9 +59,9 @@ fn in_lines(setup: &Setup) -> ExitCode {
     }
 }
 
-fn on_screen(setup: &Setup) -> ExitCode {
+fn on_screen(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     let dropper = Dropper::start(setup.paths.inbox());
-    let code = show(setup, &DashboardArgs::default());
+    let code = show(setup, args);
     drop(dropper);
     code
 }

@@ -200,11 +200,8 @@ fn dashboard(setup: &Setup, args: &DashboardArgs) -> ExitCode {
 /// The dashboard over a scheduler that runs.
 fn show(setup: &Setup, args: &DashboardArgs) -> ExitCode {
     let mut options = tui::Options::from_lookup(&|name| lookup(setup, name));
-    if let Some(theme) =
-        args.theme.as_ref().or(setup.config.theme.as_ref().filter(|_| setup.environment.theme.is_none()))
-    {
-        options.theme.clone_from(theme);
-    }
+    options.theme = setup.theme(args.theme.as_deref());
+    options.depth = args.color.unwrap_or(options.depth);
     if args.ascii || setup.config.ui.ascii == Some(true) {
         options.glyphs = tui::Glyphs::Ascii;
     }

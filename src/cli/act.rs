@@ -1,11 +1,12 @@
 //! The verbs that change something. Every command about a job carries the generation it was decided on.
 
-use super::args::CancelArgs;
+use super::args::{CancelArgs, UndoArgs};
+use super::output::{Fit, Table, Tone};
 use super::session::Session;
-use super::{CliError, Exit, Io, Setup};
+use super::{CliError, Exit, Io, Setup, when};
 use crate::client::{self, ClientError};
 use crate::model::{Generation, JobId, Priority, Span};
-use crate::protocol::{Command, GpuSelect, Place};
+use crate::protocol::{Command, GpuSelect, Place, Query, Reply, json};
 use std::time::Duration;
 
 /// How long a scheduler may take to end.
@@ -17,11 +18,42 @@ pub(super) fn cancel(args: &CancelArgs, setup: &Setup, io: &mut Io<'_>) -> Resul
     each(&args.jobs, setup, io, |job, generation| Command::Cancel { job, generation, undo, now })
 }
 
-pub(super) fn undo(job: Option<&str>, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+pub(super) fn undo(args: &UndoArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
     let mut session = Session::open(setup)?;
-    let job = job.map(|typed| session.resolve(typed)).transpose()?.map(|(job, _)| job);
+    if args.list {
+        return list(&mut session, args.json, setup, io);
+    }
+    let job = args.job.as_deref().map(|typed| session.resolve(typed)).transpose()?.map(|(job, _)| job);
     let message = session.command(Command::Undo { job })?;
     io.line(&message)?;
+    Ok(Exit::Ok)
+}
+
+fn list(session: &mut Session, json: bool, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    let Reply::Undoable(rows) = session.query(Query::Undoable)? else { return Err(CliError::Answer) };
+    if json {
+        io.json(&json::undoable(&rows, &setup.zone))?;
+        return Ok(Exit::Ok);
+    }
+    let columns = [
+        ("ID", Fit::Right),
+        ("NAME", Fit::Middle(8)),
+        ("WHAT", Fit::End(12)),
+        ("BY", Fit::Left),
+        ("AT", Fit::Left),
+        ("UNTIL", Fit::Left),
+    ];
+    let now = crate::clock::wall_ms();
+    let mut table = Table::new(&columns);
+    for row in &rows {
+        table.cell(row.job.to_string(), Tone::Plain);
+        table.cell(row.name.as_str(), Tone::Plain);
+        table.cell(row.what.as_str(), Tone::Plain);
+        table.cell(row.by.as_str(), Tone::Plain);
+        table.cell(when::text(row.at, now, &setup.zone), Tone::Plain);
+        table.cell(when::text(row.until, now, &setup.zone), Tone::Plain);
+    }
+    table.print(io)?;
     Ok(Exit::Ok)
 }
 

@@ -1,9 +1,10 @@
 //! The words of the command line. Parsing only: what they mean is in the files beside this one.
 
-use super::values::{By, Kind, ServiceAction, State, gpu, key_value, priority, span};
+use super::values::{By, Kind, ServiceAction, State, depth, gpu, key_value, priority, span};
 use crate::config::GpuSource;
 use crate::model::{Priority, Span};
 use crate::protocol::GpuSelect;
+use crate::tui::Depth;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -88,6 +89,9 @@ pub struct DashboardArgs {
     /// `O` writes the output folder there, for a shell function that goes to it.
     #[arg(long, value_name = "FILE")]
     pub cwd_file: Option<PathBuf>,
+    /// How many colours, instead of what TERM and COLORTERM say: none, 16, 256 or true.
+    #[arg(long, value_name = "DEPTH", value_parser = depth)]
+    pub color: Option<Depth>,
 }
 
 /// Everything that can be asked for.
@@ -120,11 +124,11 @@ pub enum Verb {
     Receipt(OneJob),
     /// Cancel jobs.
     Cancel(CancelArgs),
-    /// Undo a cancel whose window is still open; the newest one without a job.
-    Undo {
-        /// Number or name.
-        job: Option<String>,
-    },
+    /// Change what a waiting job asks for: in an editor ($VISUAL, $EDITOR), by a file, or by options.
+    Edit(EditArgs),
+    /// Undo the newest change that can still be undone: a cancel in its window, or a move, priority, pause, resume or edit
+    /// of a job that still waits.
+    Undo(UndoArgs),
     /// Set a job's priority: low, normal, high, or -100 to 100.
     Priority {
         /// Number or name.
@@ -185,6 +189,8 @@ pub enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// List themes, show or preview one, or check one for contrast and colour vision.
+    Theme(ThemeArgs),
     /// Print a completion script.
     Completions {
         /// For which shell.
@@ -249,6 +255,43 @@ pub struct OverrideArgs {
     /// Another limit, such as 6h.
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     pub limit: Option<Span>,
+}
+
+/// Of `edit`.
+#[derive(Debug, Clone, Args)]
+pub struct EditArgs {
+    /// Number or name.
+    pub job: String,
+    /// Apply this file, or - for standard input, instead of opening an editor.
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Apply without asking.
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Only say what would change.
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Another priority: low, normal, high, or -100 to 100.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = priority)]
+    pub priority: Option<Priority>,
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
+    /// What changed, as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Of `undo`.
+#[derive(Debug, Clone, Args)]
+pub struct UndoArgs {
+    /// Number or name; without one the newest change of any of your jobs.
+    pub job: Option<String>,
+    /// Only list what can be undone, the newest first.
+    #[arg(long, conflicts_with = "job")]
+    pub list: bool,
+    /// The list as JSON.
+    #[arg(long, requires = "list")]
+    pub json: bool,
 }
 
 /// Of `check`.
@@ -418,4 +461,52 @@ pub struct DemoArgs {
     /// The same seed gives the same load, memory and power curves.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    #[command(flatten)]
+    pub dashboard: DashboardArgs,
+}
+
+/// Of `theme`.
+#[derive(Debug, Clone, Args)]
+pub struct ThemeArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ThemeAction,
+}
+
+/// What is done with themes.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ThemeAction {
+    /// List all there are, your own first.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a theme makes of every role.
+    Show {
+        /// Its name, or a path.
+        theme: String,
+        /// How many colours: none, 16, 256 or true.
+        #[arg(long, value_name = "DEPTH", value_parser = depth)]
+        color: Option<Depth>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measure contrast, and the distance of colours for different eyes; exit 1 if something falls short.
+    Check {
+        /// Its name, or a path; all of them without.
+        theme: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Draw a small dashboard in a theme.
+    Preview {
+        /// Its name, or a path.
+        theme: String,
+        /// How many colours: none, 16, 256 or true.
+        #[arg(long, value_name = "DEPTH", value_parser = depth)]
+        color: Option<Depth>,
+    },
 }

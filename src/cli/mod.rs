@@ -7,6 +7,8 @@ mod act;
 mod args;
 mod doctor;
 mod drop_file;
+mod edit;
+mod editor;
 mod escapes;
 pub mod exit;
 mod folder;
@@ -21,6 +23,7 @@ mod session;
 mod shell;
 mod show;
 mod submit;
+mod theme;
 mod values;
 mod when;
 
@@ -34,9 +37,11 @@ pub use output::Io;
 use crate::protocol::Place;
 
 use crate::config::{Config, Environment, Paths};
+use crate::tui::{Wishes, choose_theme};
 use jiff::tz::TimeZone;
 use std::ffi::OsString;
 use std::io::{BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -105,6 +110,25 @@ impl Setup {
         let paths = Paths::resolve(globals.root.as_deref(), globals.state.as_deref(), &config, &environment)?;
         Ok(Self { paths, config, environment, zone: TimeZone::system() })
     }
+
+    /// The name, or the path, of the theme that is wished for.
+    pub fn theme(&self, flag: Option<&str>) -> String {
+        let chosen = choose_theme(&Wishes {
+            flag,
+            variable: self.environment.theme.as_deref(),
+            config: self.config.theme.as_ref(),
+            no_color: self.environment.no_color,
+            colorfgbg: self.environment.colorfgbg.as_deref(),
+        });
+        // A path in the config begins like the others there.
+        let home = chosen.strip_prefix("~/").zip(self.environment.home.as_deref());
+        home.map_or_else(|| chosen.clone(), |(rest, home)| home.join(rest).display().to_string())
+    }
+
+    /// Where the user's own themes are.
+    pub fn theme_dir(&self) -> Option<PathBuf> {
+        Some(self.environment.config_file().ok()?.parent()?.join("themes"))
+    }
 }
 
 /// Does what a verb says, on the process's own streams.
@@ -142,7 +166,8 @@ fn dispatch(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliErro
         Verb::Gpus { json } => ls::gpus(*json, setup, io),
         Verb::Receipt(args) => show::receipt(args, setup, io),
         Verb::Cancel(args) => act::cancel(args, setup, io),
-        Verb::Undo { job } => act::undo(job.as_deref(), setup, io),
+        Verb::Edit(args) => edit::edit(args, setup, io),
+        Verb::Undo(args) => act::undo(args, setup, io),
         Verb::Priority { job, priority } => act::priority(job, *priority, setup, io),
         Verb::Top(args) => act::place(&args.job, Place::Top, setup, io),
         Verb::Bottom(args) => act::place(&args.job, Place::Bottom, setup, io),
@@ -160,6 +185,7 @@ fn dispatch(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliErro
         Verb::Stop => act::stop(setup, io),
         Verb::Service(args) => service::service(args, setup, io),
         Verb::Doctor { json } => doctor::doctor(*json, setup, io),
+        Verb::Theme(args) => theme::theme(args, setup, io),
         Verb::Completions { shell } => shell::completions(*shell, io),
         Verb::Man { verb } => shell::man(verb.as_deref(), io),
         Verb::Serve(_) | Verb::Demo(_) | Verb::Supervise(_) | Verb::Collect(_) | Verb::GpuIndices(_) => {

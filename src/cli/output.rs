@@ -38,6 +38,12 @@ impl Io<'_> {
         let _ = writeln!(self.err, "{}", cleaned(text));
     }
 
+    /// A question to the person, on a line that the answer ends.
+    pub fn ask(&mut self, text: &str) -> Result<(), CliError> {
+        self.out.flush().map_err(broken)?;
+        write!(self.err, "{}", cleaned(text)).and_then(|()| self.err.flush()).map_err(broken)
+    }
+
     /// Text that is ready to print.
     pub fn show(&mut self, text: &Shown) -> Result<(), CliError> {
         self.out.write_all(text.as_str().as_bytes()).map_err(broken)

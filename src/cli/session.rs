@@ -32,6 +32,10 @@ impl Session {
             Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
                 Err(CliError::Refused { message })
             }
+            Reply::BeingEdited { job, by, until } => {
+                let until = super::when::text(until, crate::clock::wall_ms(), &self.zone);
+                Err(CliError::Refused { message: format!("#{job} is being edited by {by} until {until}") })
+            }
             reply => Ok(reply),
         }
     }

@@ -10,7 +10,7 @@ use crate::protocol::{Command, Overrides, Reply, Request, SubmittedJob};
 use jiff::tz::TimeZone;
 
 impl OverrideArgs {
-    fn overrides(&self) -> Overrides {
+    pub(super) fn overrides(&self) -> Overrides {
         Overrides {
             name: self.name.clone(),
             env: self.env.iter().cloned().collect(),

@@ -2,6 +2,7 @@
 
 use crate::model::{Priority, Span, WorkKind, parse_span};
 use crate::protocol::{GpuSelect, MeterBy};
+use crate::tui::Depth;
 use clap::ValueEnum;
 
 /// A state to filter by: of the life line, or an outcome.
@@ -105,4 +106,8 @@ pub(super) fn gpu(text: &str) -> Result<GpuSelect, String> {
         (_, Ok(index)) => Ok(GpuSelect::Index(index)),
         (_, Err(_)) => Ok(GpuSelect::Uuid(crate::model::Uuid(text.to_owned()))),
     }
+}
+/// How many colours.
+pub(super) fn depth(text: &str) -> Result<Depth, String> {
+    Depth::parse(text).ok_or_else(|| "write none, 16, 256 or true".to_owned())
 }

@@ -27,6 +27,8 @@ pub struct Environment {
     pub term: Option<String>,
     /// `COLORTERM`
     pub colorterm: Option<String>,
+    /// `COLORFGBG`: some terminals say by it what their background is.
+    pub colorfgbg: Option<String>,
     /// `LANG` and all `LC_*` that are set.
     pub locale: BTreeMap<String, String>,
     /// `SSH_CONNECTION` is set: somebody watches over a network.
@@ -75,6 +77,7 @@ impl Environment {
             no_color: text("NO_COLOR").is_some(),
             term: text("TERM"),
             colorterm: text("COLORTERM"),
+            colorfgbg: text("COLORFGBG"),
             locale,
             ssh: text("SSH_CONNECTION").is_some(),
             editor: text("VISUAL").or_else(|| text("EDITOR")),

@@ -2,7 +2,7 @@
 //!
 //! The documentation comments of these types are the text of `docs/configuration.md`.
 
-use super::{ConfigError, Environment};
+use super::{ConfigError, Environment, ThemeSetting};
 use crate::model::{Bytes, ParseValueError, Span, parse_bytes, parse_span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -34,8 +34,12 @@ pub struct Config {
     pub keep: KeepConfig,
     /// How people are told.
     pub notify: NotifyConfig,
-    /// The dashboard's theme: `auto`, a name, or a path. `OVERNIGHT_THEME` goes first.
-    pub theme: Option<String>,
+    /// The dashboard's theme: a name (`overnight theme list`) or a path; or one each for dark and light terminals,
+    /// `{ dark = "nord", light = "okabe-light" }`, chosen by `COLORFGBG` where the terminal sets it, else the dark one.
+    /// `--theme` and `OVERNIGHT_THEME` go first. `detect = "osc11"` in it (ask the terminal) is known, and not used yet.
+    /// Default: `auto`; `mono` if `NO_COLOR` is set.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub theme: Option<ThemeSetting>,
     /// Keys of the dashboard: an action's name and its keys, such as `cancel = ["x", "F9"]`;
     /// docs/keys.md has them all.
     pub keys: BTreeMap<String, Vec<String>>,

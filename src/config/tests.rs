@@ -46,6 +46,26 @@ fn every_key_can_be_set() {
 }
 
 #[test]
+fn a_theme_is_one_or_a_pair() {
+    let pair = parse("theme = { dark = \"nord\", light = \"okabe-light\", detect = \"osc11\" }").unwrap();
+    let expected =
+        ThemeSetting::Pair { dark: "nord".into(), light: "okabe-light".into(), detect: Detect::Osc11 };
+    assert_eq!(pair.theme, Some(expected));
+    assert_eq!(parse(&toml::to_string(&pair).unwrap()).unwrap(), pair);
+    for (text, message) in [
+        ("theme = { dark = \"nord\" }", "missing field `light`"),
+        (
+            "theme = { dark = \"nord\", lite = \"mono\" }",
+            "unknown key `lite`, expected one of `dark`, `light`",
+        ),
+        ("theme = 3", "a theme's name, or {dark"),
+    ] {
+        let said = parse(text).unwrap_err();
+        assert!(said.starts_with("config.toml:1:") && said.contains(message), "{said}");
+    }
+}
+
+#[test]
 fn an_empty_file_is_the_default() {
     assert_eq!(parse("").unwrap(), Config::default());
     assert_eq!(parse("[limits]\n").unwrap().limits.log_mib, 256);
@@ -84,10 +104,11 @@ fn only_a_config_that_was_named_has_to_be_there() {
     let named = folder.path().join("mine.toml");
     assert!(matches!(Config::load(Some(&named), &environment), Err(ConfigError::Read { .. })));
     std::fs::write(&named, "theme = \"mono\"").unwrap();
-    assert_eq!(Config::load(Some(&named), &environment).unwrap().theme.as_deref(), Some("mono"));
+    let mono = ThemeSetting::One("mono".into());
+    assert_eq!(Config::load(Some(&named), &environment).unwrap().theme, Some(mono.clone()));
     std::fs::create_dir(folder.path().join("overnight")).unwrap();
     std::fs::rename(&named, folder.path().join("overnight/config.toml")).unwrap();
-    assert_eq!(Config::load(None, &environment).unwrap().theme.as_deref(), Some("mono"));
+    assert_eq!(Config::load(None, &environment).unwrap().theme, Some(mono));
 }
 
 #[test]

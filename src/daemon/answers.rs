@@ -8,7 +8,7 @@ use crate::protocol::{
     Diagnostic, JobDetail, MeterBy, MeterTable, PoolFacts, Query, Reply, SchedulerInfo, Severity, Snapshot,
     SubmitFile, SubmittedJob,
 };
-use crate::sched::{meter, view};
+use crate::sched::{self, meter, view};
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use std::path::PathBuf;
@@ -67,9 +67,9 @@ impl Daemon {
                 Some(job) => Reply::Job(Box::new(self.detail(&job))),
                 None => Reply::NotFound { message: format!("no job {job}") },
             },
-            Query::JobFile { .. } | Query::WhatIf { .. } | Query::Undoable => {
-                Reply::Refused { message: "this cannot be asked yet".to_owned() }
-            }
+            Query::JobFile { job } => self.job_file(job),
+            Query::WhatIf { job, change } => self.what_if(job, change),
+            Query::Undoable => Reply::Undoable(sched::undoable(&self.world, &crate::clock::now())),
             Query::Gpus => Reply::Gpus(self.with_frame(|daemon, frame| view::gpus(&daemon.world, frame))),
             Query::GpuHistory { .. } => Reply::GpuHistory(Box::default()),
             Query::Timeline { .. } => Reply::Timeline(Box::default()),
@@ -178,6 +178,10 @@ impl Daemon {
                     .filter(|diagnostic| diagnostic.severity == Severity::Warning)
                     .collect();
                 Reply::Submitted { jobs, diagnostics }
+            }
+            Reply::Edited(mut edited) => {
+                edited.diagnostics = warnings;
+                Reply::Edited(edited)
             }
             other => other,
         }

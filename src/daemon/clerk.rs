@@ -40,6 +40,17 @@ pub(super) enum Order {
         /// Links `log.txt` and `output` to this attempt.
         attempt: u32,
     },
+    /// A job's folder after an edit.
+    Rewrite {
+        /// The folder.
+        dir: PathBuf,
+        /// What it was, where it has another name now.
+        was: Option<PathBuf>,
+        /// The job file's text.
+        source: String,
+        /// The answer.
+        answer: String,
+    },
     /// A job's folder links `log.txt` and `output` to a further attempt.
     Links {
         /// The folder.
@@ -116,7 +127,10 @@ impl Order {
     /// What it is about: orders about the same thing keep their order.
     fn about(&self) -> &Path {
         match self {
-            Self::Folder { dir, .. } | Self::Links { dir, .. } | Self::Receipt { dir, .. } => dir,
+            Self::Folder { dir, .. }
+            | Self::Rewrite { dir, .. }
+            | Self::Links { dir, .. }
+            | Self::Receipt { dir, .. } => dir,
             Self::Take { name, .. } => Path::new(name),
             Self::Why { path, .. } => path,
             Self::Remove(_) | Self::Release { .. } => Path::new(""),
@@ -125,7 +139,7 @@ impl Order {
 
     const fn doing(&self) -> &'static str {
         match self {
-            Self::Folder { .. } => "write the folder of a job",
+            Self::Folder { .. } | Self::Rewrite { .. } => "write the folder of a job",
             Self::Links { .. } => "link the log and the output of a job",
             Self::Receipt { .. } => "write a receipt",
             Self::Take { .. } => "take an accepted drop out of the inbox",
@@ -136,7 +150,9 @@ impl Order {
 
     const fn bytes(&self) -> usize {
         match self {
-            Self::Folder { source: Some(source), answer, .. } => source.len() + answer.len(),
+            Self::Folder { source: Some(source), answer, .. } | Self::Rewrite { source, answer, .. } => {
+                source.len() + answer.len()
+            }
             Self::Receipt { json, markdown, .. } => json.len() + markdown.len(),
             Self::Why { text: Some(text), .. } => text.len(),
             _ => 0,
@@ -244,6 +260,12 @@ impl Desk {
             Order::Folder { dir, source, answer, attempt } => {
                 folder(&Folder::open(dir, &self.own)?, source.as_deref(), answer, *attempt)
             }
+            Order::Rewrite { dir, was, source, answer } => {
+                was.as_deref().map_or(Ok(()), |was| rename(was, dir))?;
+                let to = Folder::open(dir, &self.own)?;
+                to.write("job.yaml", source)?;
+                to.write("answer.txt", &clean(answer))
+            }
             Order::Links { dir, attempt } => Folder::open(dir, &self.own)?.links(*attempt),
             Order::Receipt { dir, json, markdown, attempt } => {
                 receipt(&Folder::open(dir, &self.own)?, json, markdown, *attempt)
@@ -342,6 +364,15 @@ impl Folder {
             rustix::fs::renameat(&self.0, &fresh, &self.0, name)?;
         }
         Ok(())
+    }
+}
+
+/// A folder of that name that is there already stays: nothing is lost, and what is missing there is written.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let flags = rustix::fs::RenameFlags::NOREPLACE;
+    match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags) {
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => Ok(()),
+        other => Ok(other?),
     }
 }
 

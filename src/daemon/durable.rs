@@ -27,6 +27,17 @@ const REOPEN_MAX: Duration = Duration::from_secs(5);
 const SLOW: &str =
     "the state disk does not answer: nothing is accepted or started until it does; running jobs go on";
 
+/// How a turn became durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Committed {
+    /// The first commit did it.
+    AtOnce,
+    /// A commit failed before: everybody has waited for the disk.
+    AfterFailure,
+    /// The scheduler was told to end meanwhile: nobody has seen the turn, and it is as if it never was.
+    Never,
+}
+
 /// What the disk is to the loop, beside the store.
 #[derive(Default)]
 pub(super) struct Disk {
@@ -55,9 +66,8 @@ impl Daemon {
     }
 
     /// Makes events durable. Does not return before they are: a failed commit is made again, on a reopened store.
-    /// `false` if the scheduler was told to end meanwhile: nobody has seen the turn, and it is as if it never was.
-    pub(super) async fn append(&mut self, events: &[EventRecord], waiting: &mut Waiting) -> bool {
-        let mut wait = REOPEN_FIRST;
+    pub(super) async fn append(&mut self, events: &[EventRecord], waiting: &mut Waiting) -> Committed {
+        let (mut wait, mut committed) = (REOPEN_FIRST, Committed::AtOnce);
         loop {
             let batch = Batch::of_turn(&self.world, events);
             let (done, durable) = oneshot::channel();
@@ -69,8 +79,9 @@ impl Daemon {
                     self.refresh();
                 }
                 self.take_held();
-                return true;
+                return committed;
             };
+            committed = Committed::AfterFailure;
             tracing::error!(
                 error = chain(&error),
                 "cannot make events durable; nothing is accepted or started until it works"
@@ -81,7 +92,7 @@ impl Daemon {
             self.look_for(waiting);
             self.attend_for(wait, waiting).await;
             if waiting.ended {
-                return false;
+                return Committed::Never;
             }
             wait = (wait * 2).min(REOPEN_MAX);
             let (done, reopened) = oneshot::channel();

@@ -5,7 +5,7 @@ use super::prepare;
 use super::turns::Daemon;
 use crate::engine::Engine;
 use crate::model::{
-    AttemptNo, AttemptState, DropIdent, Event, JobId, LeaseId, Outcome, SubmissionId, TaskIx, chain,
+    AttemptNo, AttemptState, DropIdent, Event, JobId, LeaseId, Origin, Outcome, SubmissionId, TaskIx, chain,
 };
 use crate::protocol::json;
 use crate::sched::{self, Effect, EngineReport, Input, Launch, view};
@@ -49,6 +49,7 @@ impl Daemon {
             Effect::Dismiss { lease } => self.dismiss(lease),
             Effect::Prepare(prepare) => prepare::start(*prepare, &self.intake),
             Effect::WriteAnswer { job, submission } => self.write_answer(job, submission),
+            Effect::Rewrite { job, was } => self.rewrite(job, was.as_deref()),
             Effect::Collect { lease } => self.collect(lease),
             Effect::Release { job, task, attempt, lease } => self.release(job, task, attempt, lease),
             Effect::WriteReceipt { job } => self.write_receipt(job),
@@ -117,21 +118,16 @@ impl Daemon {
         {
             return;
         }
-        let source = self.source_of(submission, &row.origin);
+        let source = match (&row.file, &row.origin) {
+            (None, Origin::Submit { .. } | Origin::Inbox { .. }) => self.source_of(submission),
+            _ => self.text_of(row).map(|text| text.text),
+        };
         let answer = self.answer_text(job);
         self.clerk.order(Order::Folder { dir, source, answer, attempt });
     }
 
-    /// The text of a submission: of this turn, else from the store; a retry has its first job's.
-    fn source_of(&self, submission: SubmissionId, origin: &crate::model::Origin) -> Option<String> {
-        if let crate::model::Origin::Retry { of } = origin {
-            let first = self.world.queue.get(*of)?;
-            let paths = &self.intake.paths;
-            let file = paths.jobs().join(first.folder()).join("job.yaml");
-            let most = self.intake.config.limits.max_file.0;
-            let bytes = crate::beneath::own_read(&file, &paths.own_trees(), most).ok()?;
-            return Some(String::from_utf8_lossy(&bytes).into_owned());
-        }
+    /// The text of a submission: of this turn, else from the store.
+    pub(super) fn source_of(&self, submission: SubmissionId) -> Option<String> {
         let in_turn = self.last_events.iter().find_map(|record| match &record.event {
             Event::SubmissionAccepted { submission: found, source, .. } if *found == submission => {
                 Some(source.clone())
@@ -170,11 +166,12 @@ impl Daemon {
             self.write_answer(job, row.submission);
         }
         self.clerk.order(Order::Receipt { dir, json: document + "\n", markdown, attempt });
-        self.clerk.order(Order::Remove(vec![self.intake.paths.snapshot(job)]));
+        let tree = self.intake.paths.snapshot(job);
+        self.clerk.order(Order::Remove(vec![prepare::marker(&tree), tree]));
     }
 
     /// What the owner is told when a job is accepted.
-    fn answer_text(&self, job: JobId) -> String {
+    pub(super) fn answer_text(&self, job: JobId) -> String {
         let Some(row) = self.world.queue.get(job) else { return String::new() };
         let mut lines = vec![format!("accepted as {job}, {}", self.clock_with_zone(row.submitted.wall_ms))];
         if let Some(told) = self.told.get(&job) {

@@ -98,7 +98,7 @@ impl Intake {
             owner: by,
             origin: Origin::Submit { file: file.file },
             ident: None,
-            source: text(file.text),
+            source: with_overrides(text(file.text), &file.overrides),
             jobs,
             paused: file.paused,
             retry_of: None,
@@ -221,6 +221,16 @@ pub(super) fn refusal(file: &str, message: &str, hint: &str) -> Refusal {
             fix: None,
         }],
     }
+}
+
+/// What the command line changed is in what is kept, where it can be written into it.
+fn with_overrides(text: String, overrides: &crate::protocol::Overrides) -> String {
+    if *overrides == crate::protocol::Overrides::default() {
+        return text;
+    }
+    let documents = jobfile::documents(&text);
+    let written = documents.iter().map(|one| jobfile::with_overrides(one, overrides));
+    written.collect::<Option<Vec<String>>>().map_or(text, |written| written.join("\n---\n"))
 }
 
 fn said(warnings: &[Diagnostic]) -> Vec<String> {

@@ -34,6 +34,7 @@ mod clockwatch;
 mod collect;
 mod devices;
 mod durable;
+mod editing;
 mod effects;
 mod frozen;
 mod held;

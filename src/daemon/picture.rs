@@ -1,6 +1,6 @@
 //! The picture that screens get: rows with the revision in which they last changed, so that only those travel.
 
-use crate::model::{JobId, Revision};
+use crate::model::{JobId, Now, Revision};
 use crate::protocol::{JobRow, Move, Snapshot, Update};
 use crate::sched::World;
 use crate::sched::view::{self, Frame, Outlook};
@@ -14,6 +14,8 @@ pub(super) const HISTORY: usize = 200;
 #[derive(Debug, Default)]
 pub(super) struct Picture {
     rows: HashMap<JobId, Arc<JobRow>>,
+    /// What it was made from, for questions about the same revision.
+    outlook: Option<(Revision, Now, Outlook)>,
 }
 
 /// What a picture has besides rows.
@@ -41,6 +43,8 @@ impl Picture {
         let jobs = rows(&mut view::order(world, &outlook).into_iter());
         let history = rows(&mut world.queue.history().take(HISTORY).map(|job| job.id));
         self.rows = kept;
+        let meter = view::meter(world, frame);
+        self.outlook = Some((revision, frame.now, outlook));
         Snapshot {
             revision,
             at: frame.now,
@@ -48,10 +52,16 @@ impl Picture {
             jobs,
             history,
             gpus: view::gpus(world, frame),
-            meter: view::meter(world, frame),
+            meter,
             inbox: margin.inbox,
             notices: margin.notices,
         }
+    }
+
+    /// The outlook of the last picture, if nothing has happened since.
+    pub(super) fn outlook(&self, revision: Revision) -> Option<(&Outlook, Now)> {
+        let (of, at, outlook) = self.outlook.as_ref()?;
+        (*of == revision).then_some((outlook, *at))
     }
 
     fn row(

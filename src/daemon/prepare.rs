@@ -8,6 +8,7 @@ use crate::config::Paths;
 use crate::files::{self, FilesError, SnapshotError, SnapshotLimits, SnapshotRequest};
 use crate::model::{Bytes, Code, DataFrom, chain};
 use crate::sched::{Input, Prepare};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -79,7 +80,17 @@ fn make_ready(prepare: &Prepare, paths: &Paths, limits: SnapshotLimits) -> Resul
         return Ok(());
     };
     let tree = paths.snapshot(prepare.job);
+    let (marker, of) = (marker(&tree), fingerprint(dir, skip, keep));
+    // Of a tree without a word about what it is of only an edit makes another one.
+    let said = std::fs::read_to_string(&marker).ok();
+    if said.as_ref().map_or(prepare.edited, |said| *said != of) {
+        files::remove_tree(&tree)?;
+    }
     if !tree.exists() {
+        if let Some(parent) = marker.parent() {
+            super::clerk::private_dir(parent).map_err(later)?;
+        }
+        std::fs::write(&marker, &of).map_err(later)?;
         let (skip, keep) = (skip.clone(), keep.clone());
         let request = SnapshotRequest { dir: dir.clone(), skip, keep, limits, dest: tree.clone() };
         let report = files::snapshot(&request)?;
@@ -92,6 +103,23 @@ fn make_ready(prepare: &Prepare, paths: &Paths, limits: SnapshotLimits) -> Resul
     files::remove_tree(&work)?;
     files::copy_tree(&tree, &work)?;
     Ok(())
+}
+
+/// Says beside a job's copy of its code which code that is.
+pub(super) fn marker(tree: &Path) -> PathBuf {
+    tree.with_extension("of")
+}
+
+fn fingerprint(dir: &Path, skip: &[String], keep: &[String]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in [dir.as_os_str().as_bytes(), skip.join("\n").as_bytes(), keep.join("\n").as_bytes()] {
+        hasher.update(part).update(&[0]);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+fn later(error: std::io::Error) -> Unready {
+    Unready::Later(error.to_string())
 }
 
 /// Whether a path is among the outputs in a job's folder: links count as far as they stay among them. Why not, in words.

@@ -2,7 +2,7 @@
 
 use super::clerk::{Clerk, Order};
 use super::devices::Devices;
-use super::durable::Disk;
+use super::durable::{Committed, Disk};
 use super::held::Earlier;
 use super::intake::{InboxBoard, Intake, Refusal, refusal};
 use super::message::Message;
@@ -69,11 +69,15 @@ impl Daemon {
         let mut waiting = Waiting::default();
         loop {
             let decision = self.decide(&mut inputs);
-            if !decision.events.is_empty() && !self.append(&decision.events, &mut waiting).await {
+            let mut committed = Committed::AtOnce;
+            if !decision.events.is_empty() {
+                committed = self.append(&decision.events, &mut waiting).await;
+            }
+            if committed == Committed::Never {
                 return;
             }
             let wake = decision.wake.map(|wake| wake.at);
-            self.settle(decision, &mut waiting);
+            self.settle(decision, committed, &mut waiting);
             self.look(&mut waiting).await;
             self.publish();
             if waiting.ended {
@@ -141,10 +145,11 @@ impl Daemon {
     }
 
     /// After the commit: effects, then what commands are answered.
-    fn settle(&mut self, decision: Decision, waiting: &mut Waiting) {
+    fn settle(&mut self, decision: Decision, committed: Committed, waiting: &mut Waiting) {
         self.note_accepted(&decision.events);
         self.last_events = decision.events;
-        let (effects, late) = in_time(decision.effects, &crate::clock::now());
+        let (effects, late) =
+            in_time(decision.effects, &crate::clock::now(), committed == Committed::AfterFailure);
         self.pending.extend(late);
         self.carry_out(effects);
         for (to, reply) in decision.replies {
@@ -267,6 +272,15 @@ impl Daemon {
                 let pool = self.facts(&file.text);
                 drop(answer.send(self.check(file, by, &pool, now)));
             }
+            Request::Command(Command::Edit { job, generation, file, dry_run }) => {
+                match self.edit(by, (job, generation), (file, dry_run), now) {
+                    Ok((mut edit, diagnostics)) => {
+                        edit.reply_to = waiting.expect(answer, diagnostics);
+                        inputs.push(Input::Edit(Box::new(edit)));
+                    }
+                    Err(reply) => drop(answer.send(reply)),
+                }
+            }
             Request::Command(Command::Rescan) => {
                 self.inbox.rescan();
                 drop(answer.send(Reply::Ok { message: "looking at the inbox again".to_owned() }));
@@ -319,7 +333,7 @@ impl Daemon {
     }
 
     /// What a file is checked against.
-    fn facts(&self, text: &[u8]) -> crate::protocol::PoolFacts {
+    pub(super) fn facts(&self, text: &[u8]) -> crate::protocol::PoolFacts {
         let mentions = |word: &[u8]| text.windows(word.len()).any(|window| window == word);
         crate::sched::view::pool_facts(&self.world, mentions(b"after") || mentions(b"job:"))
     }

@@ -105,7 +105,7 @@ fn script(line: &str) -> bool {
 }
 
 /// Where each document is: its first line and its text. `---` at the start of a line always ends a document.
-fn split(text: &str) -> Vec<(u32, String)> {
+pub(super) fn split(text: &str) -> Vec<(u32, String)> {
     let marker = |line: &str, sign: &str| {
         line.strip_prefix(sign).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
     };

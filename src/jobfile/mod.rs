@@ -17,10 +17,12 @@
 //! | `feasible`, `host` | the pool and the host: can it ever run here |
 //! | `lint`, `rules`, `shell` | warnings about what is accepted |
 //! | `findings`, `render` | collect findings; draw them, apply mends |
-//! | `show` | a spec back in the job file's words |
+//! | `show`, `diff` | a spec back in the job file's words; what differs between two |
+//! | `patch` | changes written into a file's text |
 
 mod context;
 mod data;
+mod diff;
 mod each;
 mod feasible;
 mod fields;
@@ -30,6 +32,7 @@ mod intake;
 mod job;
 mod lines;
 mod lint;
+mod patch;
 mod paths;
 mod prepass;
 mod reader;
@@ -50,8 +53,10 @@ mod values;
 mod work;
 
 pub use context::{Base, Context, Limits, Parsed, RenderStyle, UntilDone};
+pub use diff::changes;
 pub use fields::schema;
 pub use intake::parse;
+pub use patch::{documents, with_overrides};
 pub use render::{apply_fixes, render};
 pub use show::to_json;
 

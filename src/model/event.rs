@@ -2,8 +2,9 @@
 
 use super::job::{Dependency, ReturnedFile};
 use super::{
-    Accepted, AttemptNo, Bytes, Close, DeviceState, EndedBy, Enforcement, Fault, Held, JobId, JobSpec,
-    LeaseId, Now, Outcome, Owner, Priority, RunEnd, SubmissionId, TaskIx, Token, Uuid, Verdict,
+    Accepted, AttemptNo, Bytes, Change, Close, DeviceState, EndedBy, Enforcement, Fault, Held, JobId,
+    JobSpec, LeaseId, Now, Outcome, Owner, Priority, Requested, RunEnd, SubmissionId, TaskIx, Token, Uuid,
+    Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -303,6 +304,41 @@ pub enum Event {
         /// Job.
         job: JobId,
     },
+    /// Somebody began to edit a waiting job.
+    EditBegan {
+        /// Job.
+        job: JobId,
+        /// Who.
+        by: String,
+        /// When the mark ends by itself.
+        until: Now,
+    },
+    /// Nobody edits it any more, and nothing came of it.
+    EditEnded {
+        /// Job.
+        job: JobId,
+    },
+    /// What a waiting job asks was replaced. That ends the edit.
+    JobEdited {
+        /// Job.
+        job: JobId,
+        /// What it asks now, and where it waits.
+        request: Box<Requested>,
+        /// Nothing has to be made ready for it.
+        prepared: bool,
+    },
+    /// A change can be taken back.
+    ChangeKept {
+        /// Job.
+        job: JobId,
+        /// What was changed.
+        change: Box<Change>,
+    },
+    /// The newest change of a job was taken back.
+    ChangeUndone {
+        /// Job.
+        job: JobId,
+    },
     /// Something about a running attempt that its owner should know.
     AttemptNoted {
         /// Job.
@@ -342,4 +378,44 @@ pub enum Event {
         /// What it is now.
         state: DeviceState,
     },
+}
+
+impl Event {
+    /// The job that it happened to.
+    pub const fn job(&self) -> Option<JobId> {
+        match self {
+            Self::JobAccepted { job, .. }
+            | Self::DependencyResolved { job, .. }
+            | Self::AttemptPrepared { job, .. }
+            | Self::LeaseGranted { job, .. }
+            | Self::AttemptStarted { job, .. }
+            | Self::AttemptEnded { job, .. }
+            | Self::AttemptReturned { job, .. }
+            | Self::AttemptReleased { job, .. }
+            | Self::AttemptDropped { job, .. }
+            | Self::AttemptNoted { job, .. }
+            | Self::RetryQueued { job, .. }
+            | Self::JobDone { job, .. }
+            | Self::CancelRequested { job, .. }
+            | Self::CancelDue { job }
+            | Self::CancelWithdrawn { job }
+            | Self::PriorityChanged { job, .. }
+            | Self::PositionChanged { job, .. }
+            | Self::JobPaused { job, .. }
+            | Self::JobResumed { job }
+            | Self::EditBegan { job, .. }
+            | Self::EditEnded { job }
+            | Self::JobEdited { job, .. }
+            | Self::ChangeKept { job, .. }
+            | Self::ChangeUndone { job } => Some(*job),
+            Self::SubmissionAccepted { .. }
+            | Self::LeaseEnded { .. }
+            | Self::LeaseReturned { .. }
+            | Self::LeaseProven { .. }
+            | Self::DeviceChanged { .. }
+            | Self::DeviceFaulted { .. }
+            | Self::DeviceCleared { .. }
+            | Self::DeviceClosing { .. } => None,
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! A job as the scheduler knows it: the spec, and where its tasks and attempts are.
 
 use super::{
-    AttemptNo, AttemptState, Bytes, CancelRequest, Cursor, Enforcement, Generation, JobId, JobSpec, Now,
-    Origin, Outcome, OutputKind, Owner, Priority, SubmissionId, TaskIx,
+    AttemptNo, AttemptState, Bytes, CancelRequest, Change, Cursor, EditMark, Enforcement, Generation, JobId,
+    JobSpec, JobText, Now, Origin, Outcome, OutputKind, Owner, Priority, SubmissionId, TaskIx,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -20,6 +20,8 @@ pub struct Job {
     pub submission: SubmissionId,
     /// What its file says.
     pub spec: Arc<JobSpec>,
+    /// Its text, where an edit has replaced its submission's.
+    pub file: Option<Arc<JobText>>,
     /// Whose it is.
     pub owner: Owner,
     /// Where it came from.
@@ -36,6 +38,10 @@ pub struct Job {
     pub ranked: bool,
     /// Not started while set: who paused it.
     pub paused: Option<String>,
+    /// Not started while set: somebody edits it.
+    pub edit: Option<Box<EditMark>>,
+    /// What has been changed about it while it waits and can be taken back, the newest last.
+    pub changes: Vec<Change>,
     /// A cancel that is under way, or waits for its undo window to close.
     pub cancel: Option<CancelRequest>,
     /// The job this one retries.

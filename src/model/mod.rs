@@ -4,6 +4,7 @@
 //! `ARCHITECTURE.md`, and the same word is used in job files, on screens and in error messages.
 
 mod attempt;
+mod change;
 mod collect;
 mod enforcement;
 mod event;
@@ -20,6 +21,7 @@ mod text;
 mod time;
 
 pub use attempt::{AttemptFact, AttemptState, Cursor, RunEnd, TransitionError};
+pub use change::{Change, Changed, EditMark, JobText, Passed, Position, Requested};
 pub use collect::{Collect, Collected};
 pub use enforcement::{EnforcedBy, Enforcement};
 pub use event::{CancelRequest, DropIdent, Event, EventRecord, Origin};

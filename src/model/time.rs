@@ -55,6 +55,15 @@ impl Now {
         (self.boot == earlier.boot).then(|| Span(self.boottime_ms.saturating_sub(earlier.boottime_ms)))
     }
 
+    /// How long it is from this moment to `due`, which may be of an earlier boot: then the wall clock tells. 0 once it is over.
+    pub fn left_to(&self, due: &Self) -> Span {
+        Span(if due.boot == self.boot {
+            due.boottime_ms.saturating_sub(self.boottime_ms)
+        } else {
+            due.wall_ms.saturating_sub(self.wall_ms).max(0).unsigned_abs()
+        })
+    }
+
     /// This moment moved by `span` on both clocks.
     #[must_use]
     pub const fn plus(&self, span: Span) -> Self {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The version of these shapes. Both sides must have the same; the remedy for a difference is one line.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// The first message each way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

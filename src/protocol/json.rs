@@ -3,7 +3,9 @@
 //! Made from the protocol's rows by pure functions; the order of fields is the order of the documents. Times are RFC 3339
 //! with the zone's offset, durations integer milliseconds, memory bytes, and what is unknown is null.
 
-use super::{AttemptRow, GpuRow, JobDetail, JobRow, MeterBy, MeterRow, MeterTable, TaskCounts};
+use super::{
+    AttemptRow, Edited, GpuRow, JobDetail, JobRow, MeterBy, MeterRow, MeterTable, TaskCounts, UndoRow,
+};
 use crate::model::{Failure, GpuProcess, Now, Outcome, ProcessKind, Verdict, WorkKind, is_unsafe};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Serialize, Serializer};
@@ -297,6 +299,28 @@ pub fn meter<'a>(table: &'a MeterTable, zone: &'a TimeZone) -> Meter<'a> {
         rows: &table.rows,
         held_now: HeldNow { gpus: table.held_now },
     }
+}
+
+/// The document of `edit --json`.
+pub fn edited(edited: &Edited) -> impl Serialize {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        schema: u32,
+        #[serde(flatten)]
+        edited: &'a Edited,
+    }
+    Document { schema: SCHEMA, edited }
+}
+
+/// The document of `undo --list --json`.
+pub fn undoable(rows: &[UndoRow], zone: &TimeZone) -> impl Serialize {
+    let row = |row: &UndoRow| {
+        let (at, until) = (At(row.at, zone), At(row.until, zone));
+        serde_json::json!({
+            "id": row.job, "name": row.name, "what": row.what, "by": row.by, "at": at, "until": until
+        })
+    };
+    serde_json::json!({"schema": SCHEMA, "undo": rows.iter().map(row).collect::<Vec<_>>()})
 }
 
 fn job<'a>(row: &'a JobRow, now: &Now, zone: &'a TimeZone) -> Job<'a> {

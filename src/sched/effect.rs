@@ -33,6 +33,13 @@ pub enum Effect {
         /// Its submission, which has the source text.
         submission: SubmissionId,
     },
+    /// A job was edited: its folder says what it asks now, under the name that it has now.
+    Rewrite {
+        /// Job.
+        job: JobId,
+        /// The folder's name before, where it has another one now.
+        was: Option<String>,
+    },
     /// Gather the output of an attempt whose supervisor is gone.
     Collect {
         /// Its lease.
@@ -76,6 +83,7 @@ impl Effect {
             Self::Launch(_) | Self::Stop { .. } | Self::Probe => 1,
             Self::Prepare(_)
             | Self::WriteAnswer { .. }
+            | Self::Rewrite { .. }
             | Self::Collect { .. }
             | Self::Release { .. }
             | Self::WriteReceipt { .. }
@@ -166,6 +174,8 @@ pub struct Prepare {
     pub attempt: AttemptNo,
     /// What is to run.
     pub spec: Arc<JobSpec>,
+    /// It may be another code than an earlier preparation copied.
+    pub edited: bool,
     /// `job:` sources that must exist: the item, and where the output of the job it means is, below the folder of all jobs.
     pub sources: Vec<(DataItem, PathBuf)>,
 }

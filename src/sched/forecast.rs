@@ -29,10 +29,15 @@ pub type Forecasts = HashMap<JobId, Forecast>;
 /// Forecasts the line, and the ends of what runs: once as it is expected, once as it is if everybody uses all of their
 /// limit.
 pub fn forecast(world: &World, now: &Now) -> Forecasts {
+    forecast_line(world, &world.queue.line().take(HORIZON).collect::<Vec<_>>(), now)
+}
+
+/// The same for another line than the world's.
+pub(super) fn forecast_line(world: &World, line: &[&Job], now: &Now) -> Forecasts {
     let limit = |job: &Job| job.spec.request.limit.span();
     let expected = |job: &Job| world.people.predicted(job).or_else(|| limit(job));
-    let by_limit = simulate(world, now, &length);
-    let by_prediction = simulate(world, now, &expected);
+    let by_limit = simulate(world, line, now, &length);
+    let by_prediction = simulate(world, line, now, &expected);
     let wall = |boottime: u64| now.wall_ms.saturating_add_unsigned(boottime.saturating_sub(now.boottime_ms));
     let mut out = Forecasts::new();
     for (job, (start, end)) in by_prediction {
@@ -51,7 +56,7 @@ pub fn forecast(world: &World, now: &Now) -> Forecasts {
 
 type Times = HashMap<JobId, (Option<u64>, Option<u64>)>;
 
-fn simulate(world: &World, now: &Now, expected: &dyn Fn(&Job) -> Option<Span>) -> Times {
+fn simulate(world: &World, line: &[&Job], now: &Now, expected: &dyn Fn(&Job) -> Option<Span>) -> Times {
     let mut times = Times::new();
     for lease in world.leases.held() {
         let end =
@@ -67,7 +72,7 @@ fn simulate(world: &World, now: &Now, expected: &dyn Fn(&Job) -> Option<Span>) -
     let mut frame =
         Frame::new(world, now).hypothetical(&|job| held_until.get(&job).and_then(|(_, end)| *end));
     let mut pending: Vec<(&Job, Ask)> =
-        world.queue.line().take(HORIZON).map(|job| (job, ask(world, job))).collect();
+        line.iter().take(HORIZON).map(|job| (*job, ask(world, job))).collect();
     for _ in 0..MOMENTS {
         let least_gpus = pending.iter().map(|(_, ask)| ask.gpus).min().unwrap_or_default();
         let mut next_ready: Option<u64> = None;
@@ -110,7 +115,11 @@ fn ready_at(world: &World, job: &Job, now: &Now, times: &Times) -> Option<u64> {
     let boottime = |wall: i64| now.boottime_ms.saturating_add_signed(wall - now.wall_ms);
     match gate(world, job, now) {
         None | Some(Reason::Preparing { .. }) => Some(now.boottime_ms),
-        Some(Reason::StartAfter { at_ms } | Reason::RetryAt { at_ms }) => Some(boottime(at_ms)),
+        Some(
+            Reason::StartAfter { at_ms }
+            | Reason::RetryAt { at_ms }
+            | Reason::Editing { until_ms: at_ms, .. },
+        ) => Some(boottime(at_ms).max(now.boottime_ms)),
         Some(Reason::After { .. }) => {
             let mut ready =
                 job.spec.request.start_after_ms.map_or(now.boottime_ms, boottime).max(now.boottime_ms);

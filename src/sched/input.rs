@@ -1,17 +1,17 @@
 //! What the shell tells the core.
 
 use crate::model::{
-    AttemptNo, Bytes, Collected, DropIdent, EndedBy, Enforcement, FaultNews, Gpu, GpuReading, HostReading,
-    JobId, JobSpec, LeaseId, Now, Origin, Owner, RunEnd, TaskIx,
+    AttemptNo, Bytes, Collected, DropIdent, EndedBy, Enforcement, FaultNews, Generation, Gpu, GpuReading,
+    HostReading, JobId, JobSpec, JobText, LeaseId, Now, Origin, Owner, RunEnd, TaskIx,
 };
-use crate::protocol::Command;
+use crate::protocol::{Command, FieldChange};
 
 /// One thing that happened outside.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// A file was parsed without errors.
     Submission(Box<Submission>),
-    /// A client's command (anything but `Submit` and `Check`, which the shell parses first).
+    /// A client's command (anything but `Submit`, `Check` and `Edit`, which the shell parses first).
     Command {
         /// Who asks.
         by: Owner,
@@ -20,6 +20,8 @@ pub enum Input {
         /// Answered under this number.
         reply_to: u64,
     },
+    /// A client's edit of a job, parsed without errors.
+    Edit(Box<Edit>),
     /// The engine's news.
     Engine(EngineReport),
     /// The devices that are there now.
@@ -73,6 +75,29 @@ pub struct Submission {
     pub retry_of: Option<JobId>,
     /// Answered under this number, if somebody waits for an answer.
     pub reply_to: Option<u64>,
+}
+
+/// What a job is to ask from now on, parsed and without errors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edit {
+    /// Who asks.
+    pub by: Owner,
+    /// Which job.
+    pub job: JobId,
+    /// The mark's, or as last seen.
+    pub generation: Generation,
+    /// What it is to ask.
+    pub spec: JobSpec,
+    /// Said of it.
+    pub warnings: Vec<String>,
+    /// Its text.
+    pub file: JobText,
+    /// That is the text that it has.
+    pub unchanged: bool,
+    /// What is changed by that, in the job file's words.
+    pub fields: Vec<FieldChange>,
+    /// Answered under this number.
+    pub reply_to: u64,
 }
 
 /// What the engine saw of a lease. Reports may be late, lost, repeated or out of order; the core takes each once.

@@ -5,7 +5,7 @@ use super::world::World;
 use super::{Effect, Prepare, StopKind, plan};
 use crate::model::{
     AttemptNo, AttemptState, Cursor, DataFrom, Event, Failure, Job, JobId, LeaseId, Now, Outcome, RetryOn,
-    TaskIx,
+    Span, TaskIx,
 };
 
 /// An attempt of which no process was ever started is made again this often, whatever the job says about retries.
@@ -59,7 +59,7 @@ pub(super) fn released(turn: &mut Turn<'_>, job: JobId, task: TaskIx, attempt: A
     }
 }
 
-/// Carries out due cancels, and starts preparations that nothing holds up.
+/// Carries out due cancels, ends marks of edits that have expired, and starts preparations that nothing holds up.
 pub(super) fn settle(turn: &mut Turn<'_>) {
     let due: Vec<(JobId, Now)> = turn
         .world
@@ -68,16 +68,20 @@ pub(super) fn settle(turn: &mut Turn<'_>) {
         .filter_map(|job| job.cancel.as_ref().map(|cancel| (job.id, cancel.due)))
         .collect();
     for (job, due) in due {
-        // A window that was opened before a reboot closes by the wall clock.
-        let left = if due.boot == turn.now.boot {
-            due.boottime_ms.saturating_sub(turn.now.boottime_ms)
-        } else {
-            (due.wall_ms - turn.now.wall_ms).max(0).unsigned_abs()
-        };
-        if left == 0 {
+        let left = turn.now.left_to(&due);
+        if left == Span(0) {
             carry_out_cancel(turn, job);
         } else {
-            turn.wake(turn.now.boottime_ms + left);
+            turn.wake(turn.now.boottime_ms + left.0);
+        }
+    }
+    let marks: Vec<(JobId, Span)> =
+        turn.world.queue.editing().map(|(job, mark)| (job.id, turn.now.left_to(&mark.until))).collect();
+    for (job, left) in marks {
+        if left == Span(0) {
+            turn.emit(Event::EditEnded { job });
+        } else {
+            turn.wake(turn.now.boottime_ms.saturating_add(left.0));
         }
     }
     let unprepared: Vec<Prepare> =
@@ -91,7 +95,8 @@ pub(super) fn settle(turn: &mut Turn<'_>) {
 /// What an attempt needs before a grant, if nothing else holds it up and it is not under way.
 fn preparation(world: &World, job: &Job) -> Option<Prepare> {
     let (task, attempt) = plan::queued(job)?;
-    if job.cancel.is_some() {
+    // What is being edited may soon need something else.
+    if job.cancel.is_some() || job.edit.is_some() {
         return None;
     }
     // A copy of the code is taken at once; data of earlier jobs can be looked at only when they are done.
@@ -107,7 +112,16 @@ fn preparation(world: &World, job: &Job) -> Option<Prepare> {
         .zip(by_job)
         .filter_map(|(item, output)| output.map(|output| (item.clone(), output)))
         .collect();
-    Some(Prepare { job: job.id, folder: job.folder(), task, attempt, spec: job.spec.clone(), sources })
+    let edited = job.file.is_some();
+    Some(Prepare {
+        job: job.id,
+        folder: job.folder(),
+        task,
+        attempt,
+        spec: job.spec.clone(),
+        edited,
+        sources,
+    })
 }
 
 /// The undo window is closed: a waiting job is done, a running one is stopped, one whose run has ended goes its way.

@@ -21,9 +21,10 @@ pub mod world;
 mod xid;
 
 pub use check::check_transition;
+pub use commands::{undoable, would_edit};
 pub use effect::{Effect, Launch, LaunchDevice, Prepare, StopKind};
 pub use forecast::{Forecast, Forecasts, forecast};
-pub use input::{EngineReport, Input, Submission};
+pub use input::{Edit, EngineReport, Input, Submission};
 pub use plan::{Ask, Plan, Reason, Start, ask, explain, may_live, plan, promise};
 pub use recovery::{in_time, leases_to_find, resume};
 pub use step::{Decision, Moment, Wake, step};

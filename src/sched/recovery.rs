@@ -43,6 +43,9 @@ pub fn resume(world: &World) -> Vec<Effect> {
             effects.push(Effect::Stop { lease, kind: stop_kind(cancel) });
         }
         effects.push(Effect::WriteAnswer { job: job.id, submission: job.submission });
+        if job.file.is_some() {
+            effects.push(Effect::Rewrite { job: job.id, was: None });
+        }
     }
     // A supervisor whose devices are back may not have been told; a receipt and what belongs to it may not have been
     // written, or not have reached the disk.
@@ -76,13 +79,16 @@ fn done_lately(world: &World) -> Vec<&Job> {
 /// The effects of a turn that became durable at `now`, without the launches for which that is too late: those are told as
 /// never made, and their jobs get another lease on fresh readings.
 ///
-/// A disk that was full for an hour would else start work on an hour-old proof, and bill the hour.
-pub fn in_time(effects: Vec<Effect>, now: &Now) -> (Vec<Effect>, Vec<Input>) {
+/// A disk that was full for an hour would else start work on an hour-old proof, and bill the hour. After a commit that
+/// failed (`failed`) it is too late for all of them: whatever the disk took to come back would be billed. A disk that is
+/// only slow is not: nothing would ever start on it.
+pub fn in_time(effects: Vec<Effect>, now: &Now, failed: bool) -> (Vec<Effect>, Vec<Input>) {
+    let is_late = |granted: &Now| failed || now.since(granted).is_none_or(|age| age > GRANT_MAX_AGE);
     let mut late = Vec::new();
     let mut kept = Vec::with_capacity(effects.len());
     for effect in effects {
         match effect {
-            Effect::Launch(launch) if now.since(&launch.granted).is_none_or(|age| age > GRANT_MAX_AGE) => {
+            Effect::Launch(launch) if is_late(&launch.granted) => {
                 let why = "its grant took too long to be written to the state's disk".to_owned();
                 let (lease, at) = (launch.lease, launch.granted);
                 late.push(Input::Engine(EngineReport::NotLaunched { lease, at, why }));

@@ -113,6 +113,7 @@ fn take(turn: &mut Turn<'_>, input: Input) {
     match input {
         Input::Submission(submission) => commands::submit(turn, *submission),
         Input::Command { by, command, reply_to } => commands::command(turn, &by, command, reply_to),
+        Input::Edit(edit) => commands::edit(turn, *edit),
         Input::Engine(report) => reports::report(turn, report),
         Input::Devices(gpus) => devices::listed(turn, &gpus),
         Input::Readings(readings) => devices::read(turn, &readings),
@@ -201,7 +202,9 @@ pub(super) fn sources(world: &World, job: &Job) -> Vec<Option<PathBuf>> {
             DataFrom::Path(_) => None,
             DataFrom::Job { job: name, .. } => {
                 let on = job.after.iter().find(|dependency| dependency.name == *name)?.job?;
-                let folder = PathBuf::from(Job::folder_of(on, name));
+                // An edit may have given it another name.
+                let known = world.queue.get(on).map(Job::folder);
+                let folder = PathBuf::from(known.unwrap_or_else(|| Job::folder_of(on, name)));
                 Some(match world.queue.get(on).map(|row| row.tasks.as_slice()) {
                     Some([task]) => folder.join(attempt_output(task.current().number)),
                     _ => folder.join("output"),

@@ -237,35 +237,12 @@ fn job_of_lease(bytes: &[u8]) -> Option<u64> {
     decode_record::<JobOf>(bytes).ok().map(|lease| lease.job)
 }
 
-const fn event_of(event: &Event) -> EventOf {
+fn event_of(event: &Event) -> EventOf {
     match event {
-        Event::JobAccepted { job, .. }
-        | Event::DependencyResolved { job, .. }
-        | Event::AttemptPrepared { job, .. }
-        | Event::LeaseGranted { job, .. }
-        | Event::AttemptStarted { job, .. }
-        | Event::AttemptEnded { job, .. }
-        | Event::AttemptReturned { job, .. }
-        | Event::AttemptReleased { job, .. }
-        | Event::AttemptDropped { job, .. }
-        | Event::AttemptNoted { job, .. }
-        | Event::RetryQueued { job, .. }
-        | Event::JobDone { job, .. }
-        | Event::CancelRequested { job, .. }
-        | Event::CancelDue { job }
-        | Event::CancelWithdrawn { job }
-        | Event::PriorityChanged { job, .. }
-        | Event::PositionChanged { job, .. }
-        | Event::JobPaused { job, .. }
-        | Event::JobResumed { job } => EventOf::Job(job.0),
         Event::LeaseEnded { lease, .. }
         | Event::LeaseReturned { lease, .. }
         | Event::LeaseProven { lease } => EventOf::Lease(*lease),
-        Event::SubmissionAccepted { .. }
-        | Event::DeviceChanged { .. }
-        | Event::DeviceFaulted { .. }
-        | Event::DeviceCleared { .. }
-        | Event::DeviceClosing { .. } => EventOf::Nobody,
+        event => event.job().map_or(EventOf::Nobody, |job| EventOf::Job(job.0)),
     }
 }
 

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_pasted_is_cleaned_and_bounded() {
-        assert_eq!(edited("", &[Action::Paste("a\x1b[2Jb\n".into())]).0.contains('\x1b'), false);
+        assert!(!edited("", &[Action::Paste("a\x1b[2Jb\n".into())]).0.contains('\x1b'));
         assert_eq!(edited("", &[Action::Paste("x".repeat(9_000))]).0.len(), CHARS);
     }
 }

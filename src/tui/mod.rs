@@ -47,8 +47,14 @@ pub use keys::page as keys_page;
 pub use keys::{Action, Binding, Chord, KeyError, Keymap, Mode, Modes, Row, TABLE};
 pub use layout::Pane;
 pub use look::canvas::Glyphs;
-pub use look::colour::{Depth, contrast};
-pub use look::theme::{BUNDLED, Role, Theme, ThemeError, load};
+pub use look::colour::{Depth, colour_name, contrast, modifier_names};
+pub use look::sample;
+pub use look::theme::check::{Contrast, Distance, Rank, Report, check as check_theme};
+pub use look::theme::{
+    At, BUNDLED, Listed, Origin, Role, Theme, ThemeError, Variant, Wishes, choose as choose_theme, is_path,
+    list as list_themes, load,
+};
+pub use look::vision::{Need, Sight};
 pub use news::{receive, tick};
 pub use overlay::{
     Button, Chooser, Clear, Confirm, Diff, Menu, MenuOf, Overlay, Picker, Quick, Retry, Review, UndoList,
@@ -59,7 +65,7 @@ pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
 pub use shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_window};
 pub use shell::options::{Options, Outside, refusal};
-pub use shell::screen::{Output, Screenful};
+pub use shell::screen::{Output, Screenful, as_lines};
 pub use shell::{Exit, TuiError, run};
 pub use ui::{Level, LogView, Message, Opened, Screen, Tab, Ui};
 pub use update::flows::{Desk, FileFor, Flow};

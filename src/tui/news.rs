@@ -44,7 +44,7 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             ui.log_behind = Some(window);
         }
         FeedEvent::Log(window) => ui.log.window = *window,
-        FeedEvent::Input(_) | FeedEvent::Returned(_) | FeedEvent::Hangup => {}
+        FeedEvent::Input(_) | FeedEvent::Returned(_) | FeedEvent::ThemeChanged | FeedEvent::Hangup => {}
     }
     out
 }

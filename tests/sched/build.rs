@@ -378,6 +378,15 @@ impl Rig {
         }
     }
 
+    /// A job that has run for a second and ended well.
+    pub fn ran(&mut self, name: &str) -> JobId {
+        let id = self.submit(job(name));
+        self.started(id);
+        self.pass(Span::secs(1));
+        self.ended(id, RunEnd::Exited { code: 0 });
+        id
+    }
+
     pub fn ended(&mut self, id: JobId, end: RunEnd) {
         let report = self.ended_report(id, end, EndedBy::Proven);
         self.engine(report);

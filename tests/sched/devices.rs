@@ -181,10 +181,7 @@ fn a_device_that_another_scheduler_took_right_after_a_run_is_outside_and_not_in_
 #[test]
 fn a_drain_asks_for_a_reading_only_when_one_is_due() {
     let mut rig = Rig::new(1);
-    let id = rig.submit(job("a"));
-    rig.started(id);
-    rig.pass(Span::secs(1));
-    rig.ended(id, RunEnd::Exited { code: 0 });
+    rig.ran("a");
     let leak = |reading: &mut GpuReading| reading.memory_used = Some(Bytes::gib(1));
     rig.pass(Span(3));
     rig.read_with(leak);
@@ -199,10 +196,7 @@ fn a_drain_asks_for_a_reading_only_when_one_is_due() {
 fn the_operator_says_how_long_the_proof_may_take() {
     let mut rig = Rig::new(1);
     rig.world.pool.drain_max = Some(Span::secs(3));
-    let id = rig.submit(job("a"));
-    rig.started(id);
-    rig.pass(Span::secs(1));
-    rig.ended(id, RunEnd::Exited { code: 0 });
+    rig.ran("a");
     let leak = |reading: &mut GpuReading| reading.memory_used = Some(Bytes::gib(1));
     rig.pass(Span(2_999));
     rig.read_with(leak);
@@ -215,10 +209,7 @@ fn the_operator_says_how_long_the_proof_may_take() {
 #[test]
 fn a_receipt_that_was_written_before_the_proof_is_written_again_with_it() {
     let mut rig = Rig::new(1);
-    let id = rig.submit(job("a"));
-    rig.started(id);
-    rig.pass(Span::secs(1));
-    rig.ended(id, RunEnd::Exited { code: 0 });
+    let id = rig.ran("a");
     rig.collected(id);
     rig.released(id);
     assert_eq!(rig.state(id), Cursor::Done);
@@ -265,10 +256,7 @@ fn what_is_not_clean_after_thirty_seconds_is_in_quarantine_with_the_culprit() {
 #[test]
 fn memory_that_a_run_left_behind_keeps_its_device_in_quarantine_until_somebody_clears_it() {
     let mut rig = Rig::new(1);
-    let id = rig.submit(job("a"));
-    rig.started(id);
-    rig.pass(Span::secs(1));
-    rig.ended(id, RunEnd::Exited { code: 0 });
+    rig.ran("a");
     let leak = |reading: &mut GpuReading| reading.memory_used = Some(Bytes::gib(1));
     rig.pass(Span::secs(31));
     rig.read_with(leak);
@@ -286,10 +274,7 @@ fn memory_that_a_run_left_behind_keeps_its_device_in_quarantine_until_somebody_c
 #[test]
 fn a_device_in_quarantine_is_looked_at_less_and_less_often_whether_or_not_anybody_waits() {
     let mut rig = Rig::new(1);
-    let id = rig.submit(job("a"));
-    rig.started(id);
-    rig.pass(Span::secs(1));
-    rig.ended(id, RunEnd::Exited { code: 0 });
+    rig.ran("a");
     let leak = |reading: &mut GpuReading| reading.memory_used = Some(Bytes::gib(1));
     rig.pass(Span::secs(31));
     rig.read_with(leak);
@@ -314,10 +299,7 @@ fn a_device_in_quarantine_is_looked_at_less_and_less_often_whether_or_not_anybod
 #[test]
 fn what_is_wrong_with_a_device_in_quarantine_is_what_is_wrong_with_it_now() {
     let mut rig = Rig::new(1);
-    let id = rig.submit(job("a"));
-    rig.started(id);
-    rig.pass(Span::secs(1));
-    rig.ended(id, RunEnd::Exited { code: 0 });
+    let id = rig.ran("a");
     let token = rig.world.leases.get(rig.lease(id)).unwrap().token.clone();
     let why = |rig: &Rig| match state(rig, 0) {
         DeviceState::Quarantined(quarantine) => (quarantine.why, quarantine.since),

@@ -8,6 +8,7 @@ mod clocks;
 mod commands;
 mod dependencies;
 mod devices;
+mod edits;
 mod faults;
 mod invariants;
 mod lifecycle;

@@ -2,12 +2,12 @@
 
 use crate::build::{Ask, BEGIN, Rig, gpu, job, owner, reading, submission, uuid};
 use overnight::model::{
-    AttemptNo, Bytes, Collected, Cursor, EndedBy, Generation, HostReading, JobId, JobSpec, LeaseId, Limit,
-    Now, Priority, RunEnd, Span, TaskIx,
+    AttemptNo, Bytes, Collected, Cursor, EndedBy, Generation, HostReading, JobId, JobSpec, JobText, LeaseId,
+    Limit, Now, Priority, RunEnd, Span, TaskIx,
 };
 use overnight::protocol::{Command, GpuSelect, MeterBy, Place};
 use overnight::sched::meter::{Cut, table};
-use overnight::sched::{EngineReport, Input, Moment, Reason, World, ask, explain, plan, step};
+use overnight::sched::{Edit, EngineReport, Input, Moment, Reason, World, ask, explain, plan, step};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -339,6 +339,9 @@ enum Noise {
     Move(u64, u8),
     Retry(u64),
     Undo,
+    BeginEdit(u64),
+    EndEdit(u64),
+    Edit(u64, Asked, bool),
     Close(u32),
     Open(u32),
     Clear(u32),
@@ -368,7 +371,10 @@ fn noise() -> impl Strategy<Value = (u64, Noise)> {
         1 => job.clone().prop_map(Noise::Resume),
         1 => (job.clone(), 0..4_u8).prop_map(|(job, to)| Noise::Move(job, to)),
         2 => job.clone().prop_map(Noise::Retry),
-        1 => Just(Noise::Undo),
+        2 => Just(Noise::Undo),
+        2 => job.clone().prop_map(Noise::BeginEdit),
+        1 => job.clone().prop_map(Noise::EndEdit),
+        3 => (job.clone(), asked(), any::<bool>()).prop_map(|(job, asked, named)| Noise::Edit(job, asked, named)),
         1 => (0..4_u32).prop_map(Noise::Close),
         1 => (0..4_u32).prop_map(Noise::Open),
         1 => (0..4_u32).prop_map(Noise::Clear),
@@ -423,6 +429,32 @@ impl Noise {
             }
             Self::Retry(job) => command(Command::Retry { job: JobId(job), generation: generation(job) }),
             Self::Undo => command(Command::Undo { job: None }),
+            Self::BeginEdit(job) => {
+                command(Command::BeginEdit { job: JobId(job), generation: generation(job) })
+            }
+            Self::EndEdit(job) => {
+                let mark = rig.world.queue.get(JobId(job)).and_then(|row| row.edit.as_ref());
+                let generation = mark.map_or(Generation(1), |mark| mark.generation);
+                command(Command::EndEdit { job: JobId(job), generation })
+            }
+            Self::Edit(job, asked, named) => {
+                let mark = rig.world.queue.get(JobId(job)).and_then(|row| row.edit.as_ref());
+                let generation = mark.map_or_else(|| generation(job), |mark| mark.generation);
+                Input::Edit(Box::new(Edit {
+                    by: owner("bob"),
+                    job: JobId(job),
+                    generation,
+                    spec: spec(&asked).with(|spec| {
+                        spec.name = format!("n{}", asked.gpus);
+                        spec.request.after.extend(named.then(|| format!("n{}", asked.cores % 4)));
+                    }),
+                    warnings: Vec::new(),
+                    file: JobText { text: String::new(), base: None, at_ms: 0 },
+                    unchanged: false,
+                    fields: Vec::new(),
+                    reply_to: 1,
+                }))
+            }
             Self::Close(index) => {
                 command(Command::Close { gpus: GpuSelect::Index(index), reason: String::new() })
             }

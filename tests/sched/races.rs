@@ -305,9 +305,9 @@ fn of_two_dashboards_and_a_command_line_on_one_job_one_wins() {
                 _ => false,
             });
             assert_eq!(polite.count(), 3, "{said:?}");
-            // One command: the events that belong to it, and no others.
+            // One command: the events that belong to it, what undoes it, and no others.
             let events = rig.disk.log.len() - before;
-            assert_eq!(events, [4, 1, 1, 2][ix], "{:?}", &rig.disk.log[before..]);
+            assert_eq!(events, [4, 2, 2, 3][ix], "{:?}", &rig.disk.log[before..]);
         }
     }
 }

@@ -91,14 +91,16 @@ fn a_grant_that_a_full_disk_held_up_is_not_launched_and_costs_nothing() {
     let launches =
         |effects: &[Effect]| effects.iter().filter(|effect| matches!(effect, Effect::Launch(_))).count();
     let decided = rig.last.effects.clone();
-    let (effects, told) = in_time(decided.clone(), &soon);
+    let (effects, told) = in_time(decided.clone(), &soon, false);
     assert_eq!((&effects, told.len()), (&decided, 0), "a slow disk is no full one");
-    let (effects, told) = in_time(decided.clone(), &late);
+    let (effects, told) = in_time(decided.clone(), &late, false);
     assert_eq!(
         (launches(&effects), effects.len()),
         (0, decided.len() - 1),
         "the other effects are carried out"
     );
+    let (effects, again) = in_time(decided.clone(), &rig.now, true);
+    assert_eq!((launches(&effects), again.len()), (0, 1), "nobody pays for a disk that failed for a moment");
     rig.pass(Span::secs(3_600));
     rig.step(told);
     let record = rig.world.lease(lease).unwrap();

@@ -16,7 +16,7 @@
 //! | I12 | bounded by real time | moments of one boot are in order; suspend is within what is held |
 //! | I13 | proven-held | an estimate is not later than the last sign of life |
 //! | I14 | intent before act | a launch has its grant in the same turn, and a token of its own |
-//! | I16 | a cancel is decisive | what is being cancelled does not wait, is never granted anything, and is told to end |
+//! | I16 | a wish is decisive | what is being cancelled, paused or edited is never granted anything; a cancel is told |
 //! | I21 | recovery | the events alone make the same rows |
 //! | I22 | event log | gap-free, of one moment, and each event fits the state it meets |
 //! | I23 | progress | nothing is left that could start; whatever only waits for time or a reading has a wake; no promise moves later |

@@ -88,6 +88,9 @@ fn job(world: &World, row: &Job) -> Found {
         None if at_its_end => return Err(format!("I3: job {id} is at its end and not done")),
         _ => {}
     }
+    if row.state() != Cursor::Queued && (row.edit.is_some() || !row.changes.is_empty()) {
+        return Err(format!("I16: job {id} does not wait, and is edited or has changes to take back"));
+    }
     let decided = row.cancel.as_ref().is_some_and(|cancel| cancel.carried_out);
     if decided && row.state() == Cursor::Queued {
         return Err(format!("I16: job {id} waits although its cancel is being carried out"));

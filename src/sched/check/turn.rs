@@ -2,7 +2,7 @@
 
 use crate::model::{
     Bytes, Cursor, DeviceState, Event, EventRecord, GpuProcess, GpuReading, Held, Job, JobId, Lease, Now,
-    ProcessKind, Uuid,
+    ProcessKind, Span, Uuid,
 };
 use crate::sched::step::Decision;
 use crate::sched::world::{Device, World};
@@ -75,6 +75,9 @@ fn granted(after: &World, job: JobId, held: &Held, now: &Now) -> Found {
     };
     if row.cancel.is_some() || row.paused.is_some() {
         return Err(format!("I16: job {job} is granted while it is paused or being cancelled"));
+    }
+    if row.edit.is_some() {
+        return Err(format!("I16: job {job} is granted while it is being edited"));
     }
     for dependency in &row.after {
         let Some(on) = dependency.job else {
@@ -189,6 +192,11 @@ fn followed_up(after: &World, decision: &Decision, event: &Event) -> Found {
             effects.iter().any(|effect| matches!(effect, Effect::WriteReceipt { job: of } if of == job)),
             "I3: done without a receipt",
         ),
+        Event::JobEdited { job, .. } => (
+            *job,
+            effects.iter().any(|effect| matches!(effect, Effect::Rewrite { job: of, .. } if of == job)),
+            "edited and not written down",
+        ),
         Event::AttemptReturned { job, .. } => (
             *job,
             effects.iter().any(|effect| matches!(effect, Effect::Release { job: of, .. } if of == job)),
@@ -241,15 +249,13 @@ pub(super) fn progress(after: &World, decision: &Decision, now: &Now) -> Found {
     }
     let drains = after.leases.draining().next().map(|_| now.boottime_ms + after.pool.drain_max().0);
     let checks = plan.probe.then_some(now.boottime_ms + READING_MAX_MS);
-    let cancels = after.queue.cancelling().filter_map(|row| row.cancel.as_ref()).map(|cancel| {
-        let left = if now.boot == cancel.due.boot {
-            cancel.due.boottime_ms.saturating_sub(now.boottime_ms)
-        } else {
-            (cancel.due.wall_ms - now.wall_ms).max(0).unsigned_abs()
-        };
-        now.boottime_ms + left
-    });
-    let due = cancels.chain(drains).chain(checks).chain(plan.wake_at).min();
+    if let Some((row, _)) = after.queue.editing().find(|(_, mark)| now.left_to(&mark.until) == Span(0)) {
+        return Err(format!("I23: the mark of job {}'s edit has expired and is there", row.id));
+    }
+    let cancels = after.queue.cancelling().filter_map(|row| row.cancel.as_ref());
+    let cancels = cancels.map(|cancel| now.boottime_ms + now.left_to(&cancel.due).0);
+    let marks = after.queue.editing().map(|(_, mark)| now.boottime_ms + now.left_to(&mark.until).0);
+    let due = cancels.chain(marks).chain(drains).chain(checks).chain(plan.wake_at).min();
     if let Some(due) = due
         && decision.wake.is_none_or(|wake| wake.at > due.max(now.boottime_ms + 1))
     {
@@ -307,7 +313,7 @@ fn folds(before: &mut World, after: &World, events: &[EventRecord], now: &Now) -
     }
 }
 
-/// Whether two rows are the same; the spec, which never changes, is seldom worth a walk through it.
+/// Whether two rows are the same; the spec, which only an edit replaces, is seldom worth a walk through it.
 fn same_job(a: &Job, b: &Job) -> bool {
     if !Arc::ptr_eq(&a.spec, &b.spec) {
         return a == b;
@@ -329,6 +335,9 @@ fn same_job(a: &Job, b: &Job) -> bool {
         && a.done == b.done
         && a.cancel == b.cancel
         && a.paused == b.paused
+        && a.file == b.file
+        && a.edit == b.edit
+        && a.changes == b.changes
         && a.after == b.after
         && a.owner == b.owner
         && a.origin == b.origin

@@ -1,19 +1,29 @@
 //! What people ask for: submissions and commands, each with its answer.
 
+mod edit;
 mod gpus;
+pub(super) mod place;
 mod submit;
+mod undo;
 
+pub(super) use edit::edit;
+pub use edit::would_edit;
 pub(super) use submit::submit;
+pub use undo::undoable;
 
 use super::lifecycle;
 use super::step::Turn;
-use crate::model::{CancelRequest, Cursor, Event, Generation, Job, JobId, Owner, Span};
+use crate::model::{
+    CancelRequest, Changed, Cursor, Event, Generation, Job, JobId, Owner, Passed, Position, Span,
+};
 use crate::protocol::{Command, Place, Reply};
 /// The longest undo window: a client's number is not to be trusted.
 const UNDO_MAX: Span = Span::secs(24 * 3_600);
 
 use gpus::{clear, close, each_gpu, open};
+use place::{Placed, placed};
 use submit::retry;
+use undo::keep;
 
 /// Carries out one command and answers it.
 pub(super) fn command(turn: &mut Turn<'_>, by: &Owner, command: Command, reply_to: u64) {
@@ -21,27 +31,32 @@ pub(super) fn command(turn: &mut Turn<'_>, by: &Owner, command: Command, reply_t
         Command::Cancel { job, generation, undo, now } => {
             fresh(turn, job, generation).and_then(|row| cancel(turn, &row, by, undo, now))
         }
-        Command::Undo { job } => undo(turn, job),
+        Command::Undo { job } => undo::undo(turn, by, job),
         Command::SetPriority { job, generation, priority } => waiting(turn, job, generation, "reprioritised")
-            .map(|_| {
+            .map(|row| {
                 turn.emit(Event::PriorityChanged { job, priority });
+                if row.priority != priority {
+                    keep(turn, job, by, Changed::Priority { old: row.priority, new: priority });
+                }
                 format!("#{job} has priority {priority}")
             }),
         Command::Move { job, generation, to } => {
-            waiting(turn, job, generation, "moved").and_then(|row| move_job(turn, &row, to))
+            waiting(turn, job, generation, "moved").and_then(|row| move_job(turn, &row, to, by))
         }
         Command::Pause { job, generation } => waiting(turn, job, generation, "paused").and_then(|row| {
             if row.paused.is_some() {
                 return Err(refused(format!("#{job} is paused already")));
             }
             turn.emit(Event::JobPaused { job, by: by.name.clone() });
+            keep(turn, job, by, Changed::Paused);
             Ok(format!("#{job} is paused"))
         }),
         Command::Resume { job, generation } => waiting(turn, job, generation, "resumed").and_then(|row| {
-            if row.paused.is_none() {
+            let Some(paused_by) = row.paused else {
                 return Err(refused(format!("#{job} is not paused")));
-            }
+            };
             turn.emit(Event::JobResumed { job });
+            keep(turn, job, by, Changed::Resumed { paused_by });
             Ok(format!("#{job} waits for its turn again"))
         }),
         Command::Retry { job, generation } => match fresh(turn, job, generation) {
@@ -63,10 +78,13 @@ pub(super) fn command(turn: &mut Turn<'_>, by: &Owner, command: Command, reply_t
         Command::Close { gpus, reason } => each_gpu(turn, &gpus, |turn, uuid| close(turn, uuid, &reason, by)),
         Command::Open { gpus } => each_gpu(turn, &gpus, open),
         Command::Clear { gpu } => each_gpu(turn, &gpu, clear),
-        Command::BeginEdit { .. } | Command::Edit { .. } | Command::EndEdit { .. } => {
-            Err(refused("jobs cannot be edited yet".to_owned()))
+        Command::BeginEdit { job, generation } => {
+            let reply = edit::begin(turn, (job, generation), by).unwrap_or_else(|reply| reply);
+            turn.reply(reply_to, reply);
+            return;
         }
-        Command::Submit(_) | Command::Check(_) | Command::Rescan | Command::Stop => {
+        Command::EndEdit { job, generation } => edit::end(turn, job, generation),
+        Command::Submit(_) | Command::Check(_) | Command::Edit { .. } | Command::Rescan | Command::Stop => {
             Err(refused("the scheduler's shell answers this".to_owned()))
         }
     };
@@ -136,48 +154,17 @@ fn cancel(turn: &mut Turn<'_>, row: &Job, by: &Owner, undo: Span, now: bool) -> 
     Ok(format!("#{job} will be cancelled in {undo}; undo takes it back"))
 }
 
-fn undo(turn: &mut Turn<'_>, job: Option<JobId>) -> Result<String, Reply> {
-    let newest = turn
-        .world
-        .queue
-        .cancelling()
-        .filter(|row| job.is_none_or(|job| job == row.id))
-        .max_by_key(|row| row.cancel.as_ref().map(|cancel| (cancel.asked.wall_ms, row.id)))
-        .map(|row| row.id);
-    match newest {
-        Some(job) => {
-            turn.emit(Event::CancelWithdrawn { job });
-            Ok(format!("#{job} is not cancelled"))
-        }
-        None => Err(refused("nothing can be undone: no cancel is in its window".to_owned())),
-    }
-}
-
-fn move_job(turn: &mut Turn<'_>, row: &Job, to: Place) -> Result<String, Reply> {
+fn move_job(turn: &mut Turn<'_>, row: &Job, to: Place, by: &Owner) -> Result<String, Reply> {
     let job = row.id;
-    let neighbour = |turn: &Turn<'_>, up: bool| {
-        turn.world.queue.neighbour(row, up).map(|other| (other.id, other.position, other.ranked))
-    };
-    match to {
-        Place::Top | Place::Bottom => {
-            if let Some(position) = turn.world.queue.end_position(row, to == Place::Top) {
-                turn.emit(Event::PositionChanged { job, position, ranked: true });
-            }
-        }
-        Place::Up | Place::Down => {
-            let Some((other, position, ranked)) = neighbour(turn, to == Place::Up) else {
-                let end = if to == Place::Up { "first" } else { "last" };
-                return Err(refused(format!("#{job} is {end} of its owner's jobs of its priority already")));
-            };
-            if position == row.position {
-                // What was moved to the end may have the place that a later job was born with.
-                let position = if to == Place::Up { position - 1 } else { position + 1 };
-                turn.emit(Event::PositionChanged { job, position, ranked: true });
-            } else {
-                turn.emit(Event::PositionChanged { job: other, position: row.position, ranked });
-                turn.emit(Event::PositionChanged { job, position, ranked: true });
-            }
-        }
+    if let Some(Placed { position, passed }) = placed(&turn.world.queue, row, to)? {
+        let passed = passed.and_then(|(other, new)| {
+            let old = turn.world.queue.get(other)?.position;
+            turn.emit(Event::PositionChanged { job: other, position: new, ranked: false });
+            Some(Passed { job: other, old, new })
+        });
+        turn.emit(Event::PositionChanged { job, position, ranked: true });
+        let old = Position { at: row.position, ranked: row.ranked };
+        keep(turn, job, by, Changed::Place { old, new: position, passed });
     }
     Ok(format!("#{job} is moved"))
 }

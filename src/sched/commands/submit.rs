@@ -38,13 +38,9 @@ pub(in crate::sched) fn submit(turn: &mut Turn<'_>, submission: Submission) {
     let mut accepted = Vec::with_capacity(jobs.len());
     for (spec, warnings) in jobs {
         let job = turn.next_job();
-        let after = dependencies(turn, &spec, job, &names, old.as_ref());
-        let failed = after.iter().find_map(|dependency| failed_already(turn, dependency));
-        let circle = after
-            .iter()
-            .filter_map(|dependency| dependency.job)
-            .find(|on| leads_to(&turn.world.queue, *on, job))
-            .map(|on| format!("it waits for #{on}, which waits for it"));
+        let after = dependencies(&turn.world.queue, &spec, job, &names, old.as_ref());
+        let failed = after.iter().find_map(|dependency| failed_already(&turn.world.queue, dependency));
+        let circle = circle(&turn.world.queue, &after, job);
         let name = spec.name.clone();
         turn.emit(Event::JobAccepted {
             job,
@@ -88,14 +84,13 @@ fn take_drop(turn: &mut Turn<'_>, origin: &Origin, ident: DropIdent) {
 ///
 /// A retry (of `old`) takes what its job had already waited for, or the newest that succeeded: it is not to wait for
 /// another run of what is there.
-fn dependencies(
-    turn: &Turn<'_>,
+pub(super) fn dependencies(
+    queue: &Queue,
     spec: &JobSpec,
     job: JobId,
     names: &[(String, JobId)],
     old: Option<&Job>,
 ) -> Vec<Dependency> {
-    let queue = &turn.world.queue;
     let mut after: Vec<Dependency> = Vec::new();
     let mut add = |name: &str, must_succeed: bool, done_too: bool| {
         let satisfied = || {
@@ -143,7 +138,7 @@ fn dependencies(
 
 /// Lets a waiting job wait for `on` by that name, unless `on` itself waits for it: two that wait for each other never start.
 /// Nor if `on` is done already, for it can never start: its end has been told, and nobody would tell this one.
-fn point_to(turn: &mut Turn<'_>, waiting: JobId, name: &str, on: JobId) {
+pub(super) fn point_to(turn: &mut Turn<'_>, waiting: JobId, name: &str, on: JobId) {
     let queue = &turn.world.queue;
     let waits = queue.get(waiting).is_some_and(|row| row.state() == Cursor::Queued);
     let lives = queue.get(on).is_some_and(|row| row.done.is_none());
@@ -168,9 +163,18 @@ fn leads_to(queue: &Queue, from: JobId, to: JobId) -> bool {
     false
 }
 
-fn failed_already(turn: &Turn<'_>, dependency: &Dependency) -> Option<String> {
+/// A job would wait for one that waits for it, in words.
+pub(super) fn circle(queue: &Queue, after: &[Dependency], job: JobId) -> Option<String> {
+    after
+        .iter()
+        .filter_map(|dependency| dependency.job)
+        .find(|on| leads_to(queue, *on, job))
+        .map(|on| format!("it waits for #{on}, which waits for it"))
+}
+
+pub(super) fn failed_already(queue: &Queue, dependency: &Dependency) -> Option<String> {
     let on = dependency.job?;
-    let outcome = turn.world.queue.outcome_of(on)?;
+    let outcome = queue.outcome_of(on)?;
     (dependency.must_succeed && !outcome.is_success()).then(|| lifecycle::never_after(on, outcome))
 }
 

@@ -115,8 +115,13 @@ pub fn promise(world: &World, now: &Now) -> Option<(JobId, u64)> {
 /// Why each waiting job waits, in the line's order. The same walk as [`plan`]'s; far behind the first that does not fit
 /// a job is in line, and what it would wait for when its turn comes is not worked out.
 pub fn explain(world: &World, now: &Now) -> Vec<(JobId, Reason)> {
+    explain_line(world, &world.queue.line().collect::<Vec<_>>(), now)
+}
+
+/// The same for another line than the world's.
+pub(super) fn explain_line<'a>(world: &'a World, line: &[&'a Job], now: &'a Now) -> Vec<(JobId, Reason)> {
     let mut walk = Walk::new(world, now);
-    let mut explain = |job| {
+    let mut explain = |job: &'a Job| {
         if walk.behind > EXPLAIN_DEPTH {
             return in_line(world, job, now);
         }
@@ -125,7 +130,7 @@ pub fn explain(world: &World, now: &Now) -> Vec<(JobId, Reason)> {
             Verdict::Wait(reason) => reason,
         }
     };
-    world.queue.line().map(|job| (job.id, explain(job))).collect()
+    line.iter().map(|job| (job.id, explain(job))).collect()
 }
 
 /// Why a job far down the line waits.
@@ -241,6 +246,9 @@ pub(super) fn gate(world: &World, job: &Job, now: &Now) -> Option<Reason> {
     }
     if let Some(by) = &job.paused {
         return Some(Reason::Paused { by: by.clone() });
+    }
+    if let Some(mark) = &job.edit {
+        return Some(Reason::Editing { by: mark.by.clone(), until_ms: mark.until.wall_ms });
     }
     if let Some(reason) = waits_for(world, job) {
         return Some(reason);

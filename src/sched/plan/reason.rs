@@ -14,6 +14,13 @@ pub enum Reason {
         /// Who.
         by: String,
     },
+    /// Somebody edits it.
+    Editing {
+        /// Who.
+        by: String,
+        /// When that ends at the latest, wall milliseconds.
+        until_ms: i64,
+    },
     /// It is being cancelled; the undo window is open.
     Cancelling,
     /// Its directory is being made ready.
@@ -95,6 +102,7 @@ impl Reason {
             Self::Next => "next".to_owned(),
             Self::InLine => "in line".to_owned(),
             Self::Paused { by } => format!("paused by {by}"),
+            Self::Editing { by, until_ms } => format!("being edited by {by} until {}", clock(*until_ms)),
             Self::Cancelling => "being cancelled".to_owned(),
             Self::Preparing { what } => what.clone(),
             Self::After { job: on } => format!("after {}", job(*on)),

@@ -4,14 +4,16 @@ mod answers;
 mod detail;
 mod pool;
 mod row;
+mod whatif;
 
 pub(super) use answers::bare;
 pub use answers::{pool_facts, resolve, submitted, told, would_be};
 pub use detail::detail;
 pub use pool::{gpus, meter};
 pub use row::row;
+pub use whatif::what_if;
 
-use super::forecast::{Forecasts, forecast};
+use super::forecast::{Forecasts, forecast_line};
 use super::plan::{self, Reason};
 use super::world::World;
 use crate::model::{Job, JobId, Now};
@@ -45,9 +47,15 @@ pub struct Outlook {
 
 /// Works out why each job waits, and when it is expected.
 pub fn outlook(world: &World, now: &Now) -> Outlook {
+    let line: Vec<&Job> = world.queue.line().collect();
+    outlook_of(world, &line, now)
+}
+
+/// The same for another line: some of its jobs may be others than the world's.
+fn outlook_of(world: &World, line: &[&Job], now: &Now) -> Outlook {
     let mut place = 0;
-    let explained = plan::explain(world, now);
-    let line = explained.iter().map(|(job, _)| *job).collect();
+    let explained = plan::explain_line(world, line, now);
+    let order = explained.iter().map(|(job, _)| *job).collect();
     let reasons = explained
         .into_iter()
         .map(|(job, reason)| {
@@ -56,7 +64,7 @@ pub fn outlook(world: &World, now: &Now) -> Outlook {
             (job, (if paused { 0 } else { place }, reason))
         })
         .collect();
-    Outlook { line, reasons, forecasts: forecast(world, now) }
+    Outlook { line: order, reasons, forecasts: forecast_line(world, line, now) }
 }
 
 /// Jobs that are not done, in the order of screens: running ones first, then the line, paused ones last.

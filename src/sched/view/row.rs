@@ -2,7 +2,7 @@
 
 use super::{Frame, Outlook};
 use crate::model::{AttemptState, Cursor, Job, JobId, Lease, Outcome, Revision, Run, Uuid, clean_line};
-use crate::protocol::{JobRow, OpenLease, TaskCounts};
+use crate::protocol::{EditMark, JobRow, OpenLease, TaskCounts};
 use crate::sched::forecast::Forecast;
 use crate::sched::plan::{Reason, ask};
 use crate::sched::world::World;
@@ -58,7 +58,7 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         kind: job.spec.work.kind,
         state,
         paused_by: job.paused.clone().filter(|_| job.done.is_none()),
-        editing: None,
+        editing: job.edit.as_ref().map(|mark| EditMark { by: mark.by.clone(), until: mark.until.wall_ms }),
         outcome: job.done.as_ref().map(|(_, outcome)| outcome.clone()),
         tasks: counts(job),
         gpus: ask.gpus,

@@ -219,31 +219,16 @@ impl World {
                 self.pool.set_close(uuid, close.clone());
                 self.touched.devices.insert(uuid.clone());
             }
-            event @ (Event::DependencyResolved { job, .. }
-            | Event::AttemptPrepared { job, .. }
-            | Event::AttemptStarted { job, .. }
-            | Event::AttemptEnded { job, .. }
-            | Event::AttemptReturned { job, .. }
-            | Event::AttemptReleased { job, .. }
-            | Event::AttemptDropped { job, .. }
-            | Event::AttemptNoted { job, .. }
-            | Event::RetryQueued { job, .. }
-            | Event::JobDone { job, .. }
-            | Event::CancelRequested { job, .. }
-            | Event::CancelDue { job }
-            | Event::CancelWithdrawn { job }
-            | Event::PriorityChanged { job, .. }
-            | Event::PositionChanged { job, .. }
-            | Event::JobPaused { job, .. }
-            | Event::JobResumed { job }) => {
-                self.keep(*job);
+            event => {
+                let job = event.job().ok_or(ApplyError::NoJob(JobId::default()))?;
+                self.keep(job);
                 self.queue.apply(event, at)?;
                 if let Event::AttemptEnded { ended, end, .. } = event
-                    && let Some(row) = self.queue.get(*job)
+                    && let Some(row) = self.queue.get(job)
                 {
                     self.people.ended(row, *ended, end);
                 }
-                self.touched.jobs.insert(*job);
+                self.touched.jobs.insert(job);
             }
         }
         self.counters.seq = record.seq;

@@ -1,5 +1,6 @@
 //! Records of events, submissions and drops.
 
+use super::change::{ChangeRecord, RequestedRecord};
 use super::job::{DependencyRecord, EnforcementRecord, OutcomeRecord, ReturnedFileRecord, RunEndRecord};
 use super::lease::{
     AcceptedRecord, CloseRecord, DeviceStateRecord, EndedByRecord, FaultRecord, HeldRecord, VerdictRecord,
@@ -116,6 +117,11 @@ record! {
         PositionChanged { job: u64, position: i64, ranked: bool },
         JobPaused { job: u64, by: String },
         JobResumed { job: u64 },
+        EditBegan { job: u64, by: String, until: NowRecord },
+        EditEnded { job: u64 },
+        JobEdited { job: u64, request: RequestedRecord, prepared: bool },
+        ChangeKept { job: u64, change: ChangeRecord },
+        ChangeUndone { job: u64 },
         DeviceChanged { uuid: String, state: DeviceStateRecord },
         DeviceFaulted { uuid: String, fault: FaultRecord },
         DeviceCleared { uuid: String, accepted: Option<AcceptedRecord> },

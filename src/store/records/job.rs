@@ -1,5 +1,6 @@
 //! Records of jobs, tasks and attempts.
 
+use super::change::{ChangeRecord, EditMarkRecord, JobTextRecord};
 use super::event::{CancelRecord, OriginRecord};
 use super::scalars::{NowRecord, OwnerRecord, PathRecord};
 use super::spec::{OutputKindRecord, SpecRecord};
@@ -15,6 +16,7 @@ record! {
         id: u64,
         submission: u64,
         spec: SpecRecord,
+        file: Option<JobTextRecord>,
         owner: OwnerRecord,
         origin: OriginRecord,
         submitted: NowRecord,
@@ -23,6 +25,8 @@ record! {
         position: i64,
         ranked: bool,
         paused: Option<String>,
+        edit: Option<EditMarkRecord>,
+        changes: Vec<ChangeRecord>,
         cancel: Option<CancelRecord>,
         retry_of: Option<u64>,
         warnings: Vec<String>,

@@ -4,6 +4,7 @@
 //! the names here are the names on disk. A model type that gains a field does not compile until its record has one too;
 //! a record that changes fails the fingerprint test until [`RECORD_VERSION`] counts on and [`upgrade`] has a step.
 
+mod change;
 mod event;
 mod job;
 mod lease;
@@ -25,7 +26,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// The version of all shapes below. Stored once for the file; a file of another version is upgraded or refused.
-pub(super) const RECORD_VERSION: u32 = 2;
+pub(super) const RECORD_VERSION: u32 = 3;
 
 /// Why a value cannot be stored or read.
 #[derive(Debug, Error)]

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// The shapes of each version. A changed record needs a new [`RECORD_VERSION`], a step in [`upgrade`] and a line here.
-const FINGERPRINTS: &[(u32, &str)] = &[(1, "07febe30f0aaa51f"), (2, "43cab8a6eed53e99")];
+const FINGERPRINTS: &[(u32, &str)] =
+    &[(1, "07febe30f0aaa51f"), (2, "43cab8a6eed53e99"), (3, "e5519a201e2c4160")];
 
 /// All stored shapes.
 #[derive(schemars::JsonSchema)]
@@ -76,7 +77,9 @@ fn a_device_of_the_first_version_has_a_standing() {
         lease: Some(LeaseId(3)),
     });
     assert_eq!(decode::<Standing, StandingRecord>(&new).unwrap(), Standing::from(state));
-    assert_eq!(upgrade::upgrade(1, "jobs", br#"{"id":1}"#).unwrap(), br#"{"id":1}"#);
+    // Nor were its jobs changed while they waited.
+    assert_eq!(upgrade::upgrade(1, "jobs", br#"{"id":1}"#).unwrap(), br#"{"changes":[],"id":1}"#);
+    assert_eq!(upgrade::upgrade(1, "leases", br#"{"id":1}"#).unwrap(), br#"{"id":1}"#);
 }
 
 fn back<M: PartialEq + std::fmt::Debug, R: Record<M> + serde::Serialize + serde::de::DeserializeOwned>(

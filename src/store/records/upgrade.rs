@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub(in crate::store) type Step = fn(table: &str, value: Value) -> Result<Value, RecordError>;
 
 /// The step that leads on from each version: `STEPS[0]` makes version 2 out of version 1.
-const STEPS: &[Step] = &[devices_have_a_standing];
+const STEPS: &[Step] = &[devices_have_a_standing, jobs_have_changes];
 
 /// 1 to 2: beside its state, what stands between a device and the next grant is remembered. What an attempt was held to,
 /// and when what outlived its kill went, are null where they are not there, which is what they are in all that 1 knows.
@@ -18,6 +18,18 @@ fn devices_have_a_standing(table: &str, value: Value) -> Result<Value, RecordErr
     } else {
         value
     })
+}
+
+/// 2 to 3: what was changed about a job that waits is remembered. Neither has it been edited, nor is it being, in all that
+/// 2 knows: these are null where they are not there.
+#[expect(clippy::unnecessary_wraps, reason = "the shape of a step")]
+fn jobs_have_changes(table: &str, mut value: Value) -> Result<Value, RecordError> {
+    if table == "jobs"
+        && let Some(job) = value.as_object_mut()
+    {
+        job.insert("changes".to_owned(), json!([]));
+    }
+    Ok(value)
 }
 
 /// Brings one value from version `from` to today's.

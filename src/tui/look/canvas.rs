@@ -7,7 +7,7 @@ use crate::tui::look::text::{cut, width};
 use crate::tui::look::theme::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
 /// Which characters lines and bars are made of.
@@ -16,8 +16,24 @@ pub enum Glyphs {
     /// Light boxes and eighth blocks.
     #[default]
     Unicode,
+    /// Light boxes, whole and half blocks: what the fonts of old terminals have.
+    Blocks,
     /// No byte above 127.
     Ascii,
+}
+
+impl Glyphs {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Unicode, Self::Blocks, Self::Ascii];
+
+    /// Its name in a theme file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unicode => "unicode",
+            Self::Blocks => "blocks",
+            Self::Ascii => "ascii",
+        }
+    }
 }
 
 /// A piece of text and its role.
@@ -108,6 +124,7 @@ impl<'a> Canvas<'a> {
         }
         // One colour from end to end: a state's colour, reversed, would be a patch. Its word and place still tell.
         let plain = self.theme.style(Role::Text).remove_modifier(Modifier::DIM);
+        let plain = plain.fg(plain.fg.unwrap_or(Color::Reset));
         self.buf.set_style(area, plain);
         self.over(area, Role::CursorRow);
         self.cursor.get_or_insert((area.x, area.y, false));
@@ -166,7 +183,7 @@ impl<'a> Canvas<'a> {
         }
         let style = self.theme.style(if focus { Role::BorderFocus } else { Role::Border });
         let (dash, bar, corners) = match self.glyphs {
-            Glyphs::Unicode => ("─", "│", ["┌", "┐", "└", "┘"]),
+            Glyphs::Unicode | Glyphs::Blocks => ("─", "│", ["┌", "┐", "└", "┘"]),
             Glyphs::Ascii => ("-", "|", ["+", "+", "+", "+"]),
         };
         let middle = dash.repeat(usize::from(area.width) - 2);
@@ -223,6 +240,11 @@ impl<'a> Canvas<'a> {
                     filled.push_str(part);
                 }
             }
+            Glyphs::Blocks => {
+                let halves = (eighths + 2) / 4;
+                filled.push_str(&"█".repeat(halves / 2));
+                filled.push_str(&"▌".repeat(halves % 2));
+            }
             Glyphs::Ascii => {
                 let whole = (usize::from(percent.min(100)) * inner + 50) / 100;
                 // Without colours the level shows in the fill.
@@ -231,7 +253,7 @@ impl<'a> Canvas<'a> {
             }
         }
         let empty = match self.glyphs {
-            Glyphs::Unicode => "·",
+            Glyphs::Unicode | Glyphs::Blocks => "·",
             Glyphs::Ascii => ".",
         };
         let rest = empty.repeat(inner.saturating_sub(width(&filled)));
@@ -259,14 +281,14 @@ impl<'a> Canvas<'a> {
 
     pub(in crate::tui) const fn vertical(&self) -> &'static str {
         match self.glyphs {
-            Glyphs::Unicode => "│",
+            Glyphs::Unicode | Glyphs::Blocks => "│",
             Glyphs::Ascii => "|",
         }
     }
 
     pub(in crate::tui) const fn horizontal(&self) -> &'static str {
         match self.glyphs {
-            Glyphs::Unicode => "─",
+            Glyphs::Unicode | Glyphs::Blocks => "─",
             Glyphs::Ascii => "-",
         }
     }

@@ -18,14 +18,21 @@ pub enum Depth {
 }
 
 impl Depth {
+    /// All of them, the poorest first.
+    pub const ALL: [Self; 4] = [Self::Mono, Self::C16, Self::C256, Self::True];
+
     /// Reads `--color none|16|256|true`.
     pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "none" => Some(Self::Mono),
-            "16" => Some(Self::C16),
-            "256" => Some(Self::C256),
-            "true" => Some(Self::True),
-            _ => None,
+        Self::ALL.into_iter().find(|depth| depth.name() == text)
+    }
+
+    /// Its name, as `--color` takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mono => "none",
+            Self::C16 => "16",
+            Self::C256 => "256",
+            Self::True => "true",
         }
     }
 
@@ -77,39 +84,61 @@ pub(in crate::tui) fn parse_rgb(text: &str) -> Option<[u8; 3]> {
     Some([byte(0)?, byte(2)?, byte(4)?])
 }
 
+/// The sixteen names, in their order.
+const NAMES: [&str; 16] = [
+    "black",
+    "red",
+    "green",
+    "yellow",
+    "blue",
+    "magenta",
+    "cyan",
+    "gray",
+    "dark-gray",
+    "light-red",
+    "light-green",
+    "light-yellow",
+    "light-blue",
+    "light-magenta",
+    "light-cyan",
+    "white",
+];
+
+/// What a modifier is called in a theme file.
+const MODIFIERS: [(&str, Modifier); 5] = [
+    ("bold", Modifier::BOLD),
+    ("dim", Modifier::DIM),
+    ("italic", Modifier::ITALIC),
+    ("underlined", Modifier::UNDERLINED),
+    ("reverse", Modifier::REVERSED),
+];
+
 /// Reads one of the sixteen names.
 pub(in crate::tui) fn parse_c16(text: &str) -> Option<Color> {
-    const NAMES: [&str; 16] = [
-        "black",
-        "red",
-        "green",
-        "yellow",
-        "blue",
-        "magenta",
-        "cyan",
-        "gray",
-        "dark-gray",
-        "light-red",
-        "light-green",
-        "light-yellow",
-        "light-blue",
-        "light-magenta",
-        "light-cyan",
-        "white",
-    ];
     NAMES.iter().position(|name| *name == text).map(|at| sixteen(at as u8))
 }
 
 /// Reads `bold`, `dim` and the like.
 pub(in crate::tui) fn parse_modifier(text: &str) -> Option<Modifier> {
-    Some(match text {
-        "bold" => Modifier::BOLD,
-        "dim" => Modifier::DIM,
-        "italic" => Modifier::ITALIC,
-        "underlined" => Modifier::UNDERLINED,
-        "reverse" => Modifier::REVERSED,
-        _ => return None,
-    })
+    MODIFIERS.iter().find(|(name, _)| *name == text).map(|(_, modifier)| *modifier)
+}
+
+/// A colour as a theme file writes it; the number of one of 256.
+pub fn colour_name(colour: Color) -> String {
+    match colour {
+        Color::Rgb(r, g, b) => format!("#{r:02x}{g:02x}{b:02x}"),
+        Color::Indexed(index) => index.to_string(),
+        named => {
+            let found = (0..16).find(|index| sixteen(*index) == named);
+            found.map_or("default", |index| NAMES[usize::from(index)]).to_owned()
+        }
+    }
+}
+
+/// Modifiers as a theme file writes them.
+pub fn modifier_names(modifiers: Modifier) -> Vec<&'static str> {
+    let set = MODIFIERS.iter().filter(|(_, modifier)| modifiers.contains(*modifier));
+    set.map(|(name, _)| *name).collect()
 }
 
 const fn sixteen(index: u8) -> Color {
@@ -164,23 +193,31 @@ pub(in crate::tui) const fn xterm(index: u8) -> [u8; 3] {
     }
 }
 
+/// What a colour looks like; `None` if the terminal's own scheme says that.
+pub(in crate::tui) const fn rgb(colour: Color) -> Option<[u8; 3]> {
+    match colour {
+        Color::Rgb(r, g, b) => Some([r, g, b]),
+        Color::Indexed(index) if index > 15 => Some(xterm(index)),
+        _ => None,
+    }
+}
+
 fn nearest(rgb: [u8; 3], among: std::ops::RangeInclusive<u8>) -> u8 {
-    let want = lab(rgb);
+    let want = lab(rgb.map(linear));
     let distance = |index: u8| {
-        let have = lab(xterm(index));
+        let have = lab(xterm(index).map(linear));
         want.iter().zip(have).map(|(a, b)| (a - b) * (a - b)).sum::<f64>()
     };
     among.min_by(|a, b| distance(*a).total_cmp(&distance(*b))).unwrap_or(7)
 }
 
-fn linear(channel: u8) -> f64 {
+pub(in crate::tui) fn linear(channel: u8) -> f64 {
     let c = f64::from(channel) / 255.0;
     if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
 }
 
-/// CIELAB under D65: equal distances look about equally different.
-fn lab(rgb: [u8; 3]) -> [f64; 3] {
-    let [red, green, blue] = rgb.map(linear);
+/// CIELAB under D65 of linear light: equal distances look about equally different.
+pub(in crate::tui) fn lab([red, green, blue]: [f64; 3]) -> [f64; 3] {
     let curve = |t: f64| if t > 0.008_856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
     let x = curve((0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.95047);
     let y = curve(0.2126 * red + 0.7152 * green + 0.0722 * blue);

@@ -2,5 +2,7 @@
 
 pub(in crate::tui) mod canvas;
 pub(in crate::tui) mod colour;
+pub mod sample;
 pub(in crate::tui) mod text;
 pub(in crate::tui) mod theme;
+pub(in crate::tui) mod vision;

@@ -65,6 +65,8 @@ pub enum FeedEvent {
     Returned(Result<std::process::ExitStatus, String>),
     /// A key, a paste, a new size.
     Input(crossterm::event::Event),
+    /// A theme's file was saved.
+    ThemeChanged,
     /// The terminal is gone.
     Hangup,
 }

@@ -9,13 +9,14 @@ pub(in crate::tui) mod logfeed;
 pub(in crate::tui) mod options;
 pub(in crate::tui) mod screen;
 mod terminal;
+mod themewatch;
 
 use crate::clock;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
 use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
-use crate::tui::look::theme::{self, Theme};
+use crate::tui::look::theme::Theme;
 use crate::tui::news;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
@@ -30,6 +31,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use terminal::{Guard, Tty};
+use themewatch::Wanted;
 use thiserror::Error;
 
 /// How the dashboard ended.
@@ -97,6 +99,14 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
         .name("log".into())
         .spawn(|| reader.run())
         .map_err(|source| TuiError::Thread { doing: "reads logs", source })?;
+    let look = Wanted {
+        name: options.theme.clone(),
+        dir: options.theme_dir.clone(),
+        depth: options.depth,
+        glyphs: options.glyphs,
+        broken: false,
+    };
+    look.watch(&events).map_err(|source| TuiError::Thread { doing: "watches themes", source })?;
     let link = Link {
         connector: Box::new(connector),
         events: events.clone(),
@@ -104,7 +114,7 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
         every: Span(FRAME_MS[remote]),
     };
     link.start().map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
-    let mut shell = Shell::new(options, commands, wants, events);
+    let mut shell = Shell::new(options, look, (commands, wants, events));
     let ended = shell.run(&arrives);
     drop(guard);
     ended
@@ -138,6 +148,8 @@ struct Shell {
     ui: Ui,
     snap: Snapshot,
     theme: Theme,
+    /// The theme that was wished for: another than `theme` while that one cannot be used.
+    look: Wanted,
     screen: Screenful<Tty>,
     commands: Sender<UiCommand>,
     wants: Sender<LogMessage>,
@@ -168,9 +180,8 @@ enum Next {
 impl Shell {
     fn new(
         options: Options,
-        commands: Sender<UiCommand>,
-        wants: Sender<LogMessage>,
-        events: Sender<FeedEvent>,
+        look: Wanted,
+        (commands, wants, events): (Sender<UiCommand>, Sender<LogMessage>, Sender<FeedEvent>),
     ) -> Self {
         let now = clock::now();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
@@ -182,20 +193,12 @@ impl Shell {
             ui.say(Level::Error, fault.clone(), None);
         }
         ui.size = terminal::size();
-        let theme = theme::load(&options.theme, options.theme_dir.as_deref(), options.depth);
-        let theme = theme.unwrap_or_else(|error| {
-            ui.say(Level::Error, error.to_string(), None);
-            Theme::auto(options.depth)
-        });
-        if let Some(warning) = theme.warnings.first() {
-            ui.say(Level::Warning, warning.clone(), None);
-        }
-        ui.theme.clone_from(&theme.name);
-        Self {
+        let mut shell = Self {
             screen: Screenful::new(Tty, ui.size),
             ui,
             snap: nothing(),
-            theme,
+            theme: Theme::auto(options.depth),
+            look,
             commands,
             wants,
             events,
@@ -209,6 +212,39 @@ impl Shell {
             drawn_ms: 0,
             heard_ms: now.boottime_ms,
             waiting_ms: None,
+        };
+        shell.dress();
+        shell
+    }
+
+    /// Puts the wished theme on; one that cannot be used leaves the one that is on, and says why and where.
+    fn dress(&mut self) {
+        let loaded = self.look.load();
+        self.look.broken = loaded.is_err();
+        match loaded {
+            Ok(theme) => {
+                let fault = self.ui.message.as_ref().is_some_and(|message| message.level == Level::Error);
+                if let Some(warning) = theme.warnings.first().filter(|_| !fault) {
+                    self.ui.say(Level::Warning, warning.clone(), None);
+                }
+                self.theme = theme;
+            }
+            Err(error) => self.ui.say(Level::Error, error.to_string(), None),
+        }
+        self.ui.theme.clone_from(&self.theme.name);
+        self.ui.glyphs = self.theme.glyphs(self.look.glyphs);
+    }
+
+    /// A theme's file was saved: says that it is on, where that is news. What else went wrong stays on the screen.
+    fn redress(&mut self) {
+        let (before, broken) = (self.theme.clone(), self.look.broken);
+        let message = self.ui.message.take();
+        self.dress();
+        let fault = message.as_ref().is_some_and(|message| message.level == Level::Error && !broken);
+        if self.ui.message.is_none() && (fault || (self.theme == before && !broken)) {
+            self.ui.message = message;
+        } else if self.ui.message.is_none() {
+            self.ui.say(Level::Info, format!("theme {} was read again", self.theme.name), None);
         }
     }
 
@@ -301,6 +337,10 @@ impl Shell {
             FeedEvent::Input(_) if self.away.is_some() => Vec::new(),
             FeedEvent::Input(event) => self.input(event, now),
             FeedEvent::Returned(ended) => self.returned(ended, now)?,
+            FeedEvent::ThemeChanged => {
+                self.redress();
+                Vec::new()
+            }
             event => {
                 if !matches!(event, FeedEvent::Log(_) | FeedEvent::Brought(_)) {
                     self.heard_ms = now.boottime_ms;

@@ -165,7 +165,7 @@ fn encode<W: Write>(out: &mut Output<W>, changes: &[(u16, u16, &Cell)]) {
         }
         let wanted = Look::of(cell);
         if wanted != look {
-            switch(out, look, wanted);
+            out.push(&codes(look, wanted));
             look = wanted;
         }
         out.push(cell.symbol());
@@ -177,8 +177,35 @@ fn encode<W: Write>(out: &mut Output<W>, changes: &[(u16, u16, &Cell)]) {
     }
 }
 
+/// A picture as lines, for a terminal that goes on scrolling: styles, and nothing that moves the cursor.
+pub fn as_lines(buf: &Buffer) -> String {
+    let mut text = String::new();
+    for row in buf.content.chunks(usize::from(buf.area.width).max(1)) {
+        let mut look = Look::PLAIN;
+        let mut skip = 0;
+        for cell in row {
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            let wanted = Look::of(cell);
+            if wanted != look {
+                text.push_str(&codes(look, wanted));
+                look = wanted;
+            }
+            text.push_str(cell.symbol());
+            skip = crate::tui::look::text::width(cell.symbol()).max(1) - 1;
+        }
+        if look == Look::PLAIN {
+            text.truncate(text.trim_end_matches(' ').len());
+        }
+        text.push_str(if look == Look::PLAIN { "\n" } else { "\x1b[0m\n" });
+    }
+    text
+}
+
 /// From one look to another in as few bytes as is simple.
-fn switch<W: Write>(out: &mut Output<W>, from: Look, to: Look) {
+fn codes(from: Look, to: Look) -> String {
     let mut codes: Vec<String> = Vec::new();
     let keeps = to.modifier.contains(from.modifier)
         && (to.fg != Color::Reset || from.fg == Color::Reset)
@@ -205,7 +232,7 @@ fn switch<W: Write>(out: &mut Output<W>, from: Look, to: Look) {
     if to.bg != from.bg {
         codes.push(colour(to.bg, 40));
     }
-    out.push(&format!("\x1b[{}m", codes.join(";")));
+    format!("\x1b[{}m", codes.join(";"))
 }
 
 fn colour(colour: Color, base: u8) -> String {

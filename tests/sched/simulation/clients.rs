@@ -5,10 +5,11 @@ use super::faults::Fault;
 use super::life::Life;
 use crate::build::{Ask, BEGIN, job, owner, submission};
 use overnight::model::{
-    Amount, DropIdent, Event, Generation, JobId, JobSpec, LeaseId, Origin, Owner, Priority, RetryOn, Span,
+    Amount, DropIdent, Event, Generation, JobId, JobSpec, JobText, LeaseId, Origin, Owner, Priority, RetryOn,
+    Span,
 };
 use overnight::protocol::{Command, Place, Reply};
-use overnight::sched::{Decision, EngineReport, Input, StopKind, Submission, World};
+use overnight::sched::{Decision, Edit, EngineReport, Input, StopKind, Submission, World};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that jobs have and wait for.
@@ -51,17 +52,33 @@ enum Kind {
     Other,
 }
 
+fn changes(reply: &Reply) -> bool {
+    match reply {
+        Reply::Edited(edited) => edited.applied,
+        reply => matches!(reply, Reply::Ok { .. } | Reply::Editing { .. }),
+    }
+}
+
 impl People {
     /// The commands among a turn's inputs.
     pub(super) fn asked(inputs: &[Input], world: &World) -> Vec<Asked> {
         let commands = inputs.iter().filter_map(|input| match input {
-            Input::Command { command, reply_to, .. } => Some((command, *reply_to)),
+            Input::Command { command, reply_to, .. } => Some((Some(command), None, *reply_to)),
+            Input::Edit(edit) => Some((None, Some(edit), edit.reply_to)),
             _ => None,
         });
         commands
-            .map(|(command, id)| {
+            .map(|(command, edit, id)| {
+                let Some(command) = command else {
+                    // Who has marked a job may edit it, whatever else has happened to it.
+                    let about = edit.map(|edit| (edit.job, edit.generation));
+                    let is_marked = |job| world.queue.get(job).is_some_and(|row| row.edit.is_some());
+                    let about = about.filter(|(job, _)| !is_marked(*job));
+                    return (about, Kind::Changes, id);
+                };
                 let (about, kind) = match command {
-                    Command::Cancel { job, generation, .. }
+                    Command::BeginEdit { job, generation }
+                    | Command::Cancel { job, generation, .. }
                     | Command::SetPriority { job, generation, .. }
                     | Command::Pause { job, generation }
                     | Command::Resume { job, generation } => (Some((*job, *generation)), Kind::Changes),
@@ -69,6 +86,9 @@ impl People {
                     Command::Retry { job, generation } => (Some((*job, *generation)), Kind::Retries),
                     _ => (None, Kind::Other),
                 };
+                (about, kind, id)
+            })
+            .map(|(about, kind, id)| {
                 let old = about.is_some_and(|(job, generation)| {
                     world.queue.get(job).is_some_and(|row| row.generation != generation)
                 });
@@ -84,7 +104,7 @@ impl People {
             let mut replies = decision.replies.iter().filter(|(to, _)| *to == asked.id);
             let (_, reply) = replies.next().expect("a command is answered");
             assert_eq!(replies.next(), None, "a command is answered once");
-            let carried_out = matches!(reply, Reply::Ok { .. } | Reply::Submitted { .. });
+            let carried_out = changes(reply) || matches!(reply, Reply::Submitted { .. });
             assert!(!(asked.old && carried_out), "{asked:?} was decided on an old picture: {reply:?}");
             self.unsent.push((asked, reply.clone()));
         }
@@ -95,7 +115,7 @@ impl People {
     /// The turn is durable: the answers are sent. Of those who saw a job in one state one has changed it.
     pub(super) fn told(&mut self, decision: &Decision) {
         for (asked, reply) in std::mem::take(&mut self.unsent) {
-            if let (Kind::Changes, Some(about), Reply::Ok { .. }) = (asked.kind, asked.about, &reply) {
+            if let (Kind::Changes, Some(about), true) = (asked.kind, asked.about, changes(&reply)) {
                 assert!(
                     self.winners.insert(about),
                     "two commands on one picture of {about:?} were carried out"
@@ -157,8 +177,12 @@ impl Life {
         if self.dice.percent(30)
             && let Some((job, generation)) = self.dice.pick(&self.people.pictures[client]).copied()
         {
+            let by = ["ana", "bob", "cli"][client];
+            if self.dice.percent(15) {
+                self.edit(by, job, generation);
+            }
             let command = self.command(job, generation);
-            self.ask(["ana", "bob", "cli"][client], command.clone());
+            self.ask(by, command.clone());
             if self.dice.percent(15) {
                 // Another one has the same picture.
                 let picture = self.people.pictures[client].clone();
@@ -169,9 +193,34 @@ impl Life {
         }
     }
 
+    /// An edit: by who has marked the job, if anybody has.
+    fn edit(&mut self, by: &str, job: JobId, generation: Generation) {
+        let mark = self.world.queue.get(job).and_then(|row| row.edit.as_ref()).map(|mark| mark.generation);
+        let generation = mark.filter(|_| self.dice.percent(80)).unwrap_or(generation);
+        let mut spec = self.spec();
+        if let Some(row) = self.world.queue.get(job).filter(|_| self.dice.percent(50)) {
+            spec.name.clone_from(&row.spec.name);
+        }
+        let text = JobText { text: format!("{}", self.dice.below(9)), base: None, at_ms: 0 };
+        let reply_to = self.people.reply_to();
+        let edit = Edit {
+            by: owner(by),
+            job,
+            generation,
+            spec,
+            warnings: Vec::new(),
+            file: text,
+            unchanged: self.dice.percent(10),
+            fields: Vec::new(),
+            reply_to,
+        };
+        let ms = self.dice.below(2) * 1_000;
+        self.tell(ms, Input::Edit(Box::new(edit)));
+    }
+
     fn command(&mut self, job: JobId, generation: Generation) -> Command {
         let undo = Span(self.dice.below(3) * 4_000);
-        match self.dice.below(10) {
+        match self.dice.below(13) {
             0 | 1 => Command::Cancel { job, generation, undo, now: self.dice.percent(30) },
             2 => Command::Pause { job, generation },
             3 => Command::Resume { job, generation },
@@ -180,6 +229,8 @@ impl Life {
             6 => Command::Undo { job: Some(job).filter(|_| self.dice.percent(50)) },
             7 => Command::Retry { job, generation },
             8 => Command::Move { job, generation, to: Place::Bottom },
+            9 | 10 => Command::BeginEdit { job, generation },
+            11 => Command::EndEdit { job, generation },
             _ => {
                 let priority = Priority::clamped(self.dice.below(200) as i64 - 100);
                 Command::SetPriority { job, generation, priority }

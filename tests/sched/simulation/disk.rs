@@ -138,23 +138,24 @@ impl Real {
 }
 
 impl Life {
-    /// Makes a turn durable, however long that takes. `false`: the scheduler was killed meanwhile.
-    pub(super) fn make_durable(&mut self, decision: &Decision) -> bool {
+    /// Makes a turn durable, however long that takes; whether a commit failed first. `None`: the scheduler was killed.
+    pub(super) fn make_durable(&mut self, decision: &Decision) -> Option<bool> {
         let refuses = self.faults.strikes(&mut self.dice, Fault::DiskError);
         let lies = !refuses && self.faults.strikes(&mut self.dice, Fault::DiskErrorDurable);
         if lies {
             self.durable.append(&mut self.world, &decision.events);
             self.record(decision);
         }
-        if (refuses || lies) && !self.frozen() {
-            return false;
+        let failed = refuses || lies;
+        if failed && !self.frozen() {
+            return None;
         }
         self.durable.append(&mut self.world, &decision.events);
         self.world.touched = overnight::sched::Touched::default();
         if !lies {
             self.record(decision);
         }
-        true
+        Some(failed)
     }
 
     /// The turn is frozen: the same events are tried again until the disk is back. What happens is heard and kept, a

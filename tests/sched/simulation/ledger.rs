@@ -17,6 +17,8 @@ struct Trace {
     /// The job that each name means that it waits for, and whether that must succeed.
     after: Vec<(String, Option<JobId>, bool)>,
     outcome: Option<&'static str>,
+    /// When the mark of an edit ends at the latest.
+    marked: Option<Now>,
     cancel_decided: bool,
     receipt: bool,
 }
@@ -131,6 +133,21 @@ impl Ledger {
                     waits.1 = Some(*on);
                 }
             }
+            Event::EditBegan { job, until, .. } => {
+                let trace = self.trace(*job);
+                assert!(trace.marked.is_none(), "job {job} is edited twice at once");
+                trace.marked = Some(*until);
+            }
+            Event::EditEnded { job } => {
+                assert!(self.trace(*job).marked.take().is_some(), "job {job} was not being edited");
+            }
+            Event::JobEdited { job, request, .. } => {
+                let after =
+                    request.after.iter().map(|on| (on.name.clone(), on.job, on.must_succeed)).collect();
+                let trace = self.trace(*job);
+                (trace.after, trace.marked) = (after, None);
+                assert_eq!(trace.attempts.last(), Some(&"queued"), "job {job} was edited and does not wait");
+            }
             Event::AttemptPrepared { job, attempt, .. } => self.goes(*job, attempt.0, "prepared"),
             Event::AttemptStarted { job, attempt, .. } => self.goes(*job, attempt.0, "started"),
             Event::AttemptEnded { job, attempt, .. } => self.goes(*job, attempt.0, "ended"),
@@ -185,6 +202,11 @@ impl Ledger {
                 assert!(hold.close.is_none(), "lease {lease} ends twice");
                 assert_eq!(ended.boot, hold.open.boot, "lease {lease} ends in another boot");
                 (hold.close, hold.by, hold.waived) = (Some(*ended), Some(*by), *waived);
+                // What its supervisor has in its journal, if the end is the one that the journal tells of.
+                let work = machine.work.get(lease).and_then(|work| work.journal.ended.as_ref());
+                let slept = work.filter(|told| told.at == *ended).map_or(0, |told| told.suspended_ms);
+                let held = ended.since(&hold.open).map_or(0, |held| held.0);
+                assert_eq!(*suspended_ms, slept.min(held), "lease {lease} slept otherwise");
                 hold.suspended = *suspended_ms;
                 for uuid in hold.devices.clone() {
                     self.devices.insert(uuid, "draining");
@@ -277,6 +299,7 @@ impl Ledger {
             let ended = if *must_succeed { outcome == Some("succeeded") } else { outcome.is_some() };
             assert!(ended, "job {job} starts after job {on}, which is {outcome:?}");
         }
+        assert!(self.jobs[&job].marked.is_none(), "job {job} starts while it is being edited");
         assert!(!self.jobs[&job].cancel_decided, "job {job} was cancelled and is granted");
     }
 

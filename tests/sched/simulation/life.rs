@@ -152,9 +152,12 @@ impl Life {
         self.decide(inputs);
     }
 
-    /// Whether nothing will ever happen by itself.
+    /// Whether nothing will happen by itself before long.
     pub(super) fn is_quiet(&self) -> bool {
-        self.agenda.is_empty() && self.pending.is_empty() && self.wake.is_none() && self.telemetry.is_none()
+        // What thaws in the night is nothing to wait for.
+        let soon = self.machine.t + 3_600_000;
+        let nothing_soon = self.agenda.first_key_value().is_none_or(|((at, ..), _)| *at > soon);
+        nothing_soon && self.pending.is_empty() && self.wake.is_none() && self.telemetry.is_none()
     }
 
     /// What has happened by now: to the machine at once, to the scheduler as inputs. At times one of them only, for who
@@ -230,14 +233,13 @@ impl Life {
         if self.faults.strikes_near(&mut self.dice, Fault::KilledBeforeAppend, near) {
             return self.crash();
         }
-        if !decision.events.is_empty() && !self.make_durable(&decision) {
-            return self.crash();
-        }
+        let committed = if decision.events.is_empty() { Some(false) } else { self.make_durable(&decision) };
+        let Some(failed) = committed else { return self.crash() };
         self.people.told(&decision);
         if self.faults.strikes_near(&mut self.dice, Fault::KilledAfterAppend, near) {
             return self.crash();
         }
-        let (effects, late) = in_time(decision.effects, &self.machine.now());
+        let (effects, late) = in_time(decision.effects, &self.machine.now(), failed);
         self.pending.extend(late);
         for effect in effects {
             if self.faults.strikes_near(&mut self.dice, Fault::KilledBetweenEffects, near) {
@@ -291,7 +293,7 @@ impl Life {
             Effect::Probe => self.probe(),
             Effect::TakeDrop { ident, .. } => self.people.take_drop(&ident),
             Effect::WriteReceipt { job } => self.ledger.receipt(job),
-            Effect::WriteAnswer { .. } => {}
+            Effect::WriteAnswer { .. } | Effect::Rewrite { .. } => {}
         }
     }
 

@@ -1,11 +1,14 @@
 //! What events do to jobs.
 
-use super::{Queue, STRIDE};
+use super::Queue;
 use crate::model::{
-    Attempt, AttemptFact, AttemptNo, Cursor, Event, Generation, Job, JobId, Now, Task, TaskIx,
-    TransitionError,
+    Attempt, AttemptFact, AttemptNo, AttemptState, Changed, Cursor, EditMark, Event, Generation, Job, JobId,
+    Now, Requested, Task, TaskIx, TransitionError,
 };
 use crate::sched::world::ApplyError;
+
+/// So many changes of a job can be taken back, one after another.
+const CHANGES_LEN: usize = 8;
 
 impl Queue {
     /// Folds an event that concerns a job. An event that does not fit changes nothing.
@@ -100,6 +103,25 @@ impl Queue {
             }
             Event::JobPaused { by, .. } => row.paused = Some(by.clone()),
             Event::JobResumed { .. } => row.paused = None,
+            Event::EditBegan { by, until, .. } => {
+                let (by, until) = (by.clone(), *until);
+                // One that nobody else is told: who knows it has made the mark.
+                let (generation, priority) = (row.generation.next(), row.priority);
+                row.generation = generation;
+                row.edit = Some(Box::new(EditMark { by, until, generation, priority }));
+            }
+            Event::EditEnded { .. } => row.edit = None,
+            Event::ChangeKept { change, .. } => {
+                if row.changes.len() == CHANGES_LEN {
+                    row.changes.remove(0);
+                }
+                row.changes.push((**change).clone());
+            }
+            Event::ChangeUndone { .. } => {
+                if let Some(change) = row.changes.pop() {
+                    take_back(row, change.what);
+                }
+            }
             _ => {}
         };
         match event {
@@ -110,12 +132,40 @@ impl Queue {
             | Event::PriorityChanged { job, .. }
             | Event::PositionChanged { job, .. }
             | Event::JobPaused { job, .. }
-            | Event::JobResumed { job } => self.change(*job, |row| {
+            | Event::JobResumed { job }
+            | Event::EditBegan { job, .. }
+            | Event::EditEnded { job }
+            | Event::ChangeKept { job, .. }
+            | Event::ChangeUndone { job } => self.change(*job, |row| {
                 wish(row);
                 Ok(())
             }),
+            Event::JobEdited { job, request, prepared } => self.edit(*job, request, *prepared),
             _ => Ok(()),
         }
+    }
+
+    /// What a job asks is replaced; where it waits may be.
+    fn edit(&mut self, job: JobId, request: &Requested, prepared: bool) -> Result<(), ApplyError> {
+        let name = self.get(job).map(|row| row.spec.name.clone());
+        self.change(job, |row| {
+            let last = row.tasks.iter_mut().find_map(|task| task.attempts.last_mut());
+            let last = last.ok_or(ApplyError::NoAttempt(job))?;
+            let AttemptState::Queued { prepared: ready, .. } = &mut last.state else {
+                let source = TransitionError { state: last.state.cursor().word(), fact: "edited" };
+                return Err(ApplyError::Transition { job, source });
+            };
+            *ready = prepared;
+            let Requested { spec, warnings, after, priority, position, ranked, file } = request.clone();
+            (row.spec, row.warnings, row.after, row.file) = (spec, warnings, after, file);
+            (row.priority, row.position, row.ranked) = (priority, position, ranked);
+            row.edit = None;
+            Ok(())
+        })?;
+        if let Some(name) = name.filter(|name| self.get(job).is_some_and(|row| row.spec.name != *name)) {
+            self.renamed(job, &name);
+        }
+        Ok(())
     }
 
     /// Changes a job and keeps every index right. The generation counts the change. `change` fails before it changes.
@@ -129,9 +179,25 @@ impl Queue {
         let result = change(job);
         if result.is_ok() {
             job.generation = job.generation.next();
+            if job.state() != Cursor::Queued {
+                // What was wished for while it waited is over.
+                job.changes = Vec::new();
+                job.edit = None;
+            }
         }
         self.index(id);
         result
+    }
+}
+
+/// What a change made of a job is as it was before. A request is replaced by an event of its own.
+fn take_back(row: &mut Job, what: Changed) {
+    match what {
+        Changed::Priority { old, .. } => row.priority = old,
+        Changed::Place { old, .. } => (row.position, row.ranked) = (old.at, old.ranked),
+        Changed::Paused => row.paused = None,
+        Changed::Resumed { paused_by } => row.paused = Some(paused_by),
+        Changed::Request { .. } => {}
     }
 }
 
@@ -204,14 +270,17 @@ fn accepted(event: &Event, at: Now) -> Option<Job> {
         id: *job,
         submission: *submission,
         spec: spec.clone(),
+        file: None,
         owner: owner.clone(),
         origin: origin.clone(),
         submitted: at,
         generation: Generation(1),
         priority: spec.request.priority,
-        position: job.0 as i64 * STRIDE,
+        position: Queue::born_position(*job),
         ranked: false,
         paused: paused.clone(),
+        edit: None,
+        changes: Vec::new(),
         cancel: None,
         retry_of: *retry_of,
         warnings: warnings.clone(),

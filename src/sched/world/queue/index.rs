@@ -24,6 +24,10 @@ pub(super) struct Indexes {
     pub(super) unprepared: BTreeSet<JobId>,
     /// Jobs with a cancel whose window is open.
     pub(super) cancelling: BTreeSet<JobId>,
+    /// Waiting jobs that somebody edits.
+    pub(super) editing: BTreeSet<JobId>,
+    /// Waiting jobs of which a change can be taken back.
+    pub(super) changed: BTreeSet<JobId>,
     /// Jobs by the name that they wait for and that no job has.
     pub(super) unresolved: HashMap<String, BTreeSet<JobId>>,
     /// Jobs by the job that they wait for.
@@ -49,6 +53,11 @@ impl Queue {
         }
     }
 
+    /// A job has another name than before.
+    pub(super) fn renamed(&mut self, id: JobId, old: &str) {
+        remove_from(&mut self.ix.names, old, id);
+    }
+
     /// Forgets the oldest done jobs beyond a bound; one that somebody still waits for stays in its place.
     pub(super) fn trim_history(&mut self) {
         let mut kept = 0;
@@ -60,7 +69,7 @@ impl Queue {
             }
             self.ix.history.remove(kept);
             if let Some(job) = self.jobs.remove(&old) {
-                remove_from(&mut self.ix.names, &job.spec.name, old);
+                remove_from(&mut self.ix.names, job.spec.name.as_str(), old);
             }
         }
     }
@@ -94,6 +103,12 @@ impl Indexes {
             *self.asks.entry(asked(job)).or_default() += 1;
             if let Some(at) = job.spec.request.start_after_ms {
                 self.start_after.insert((at, id));
+            }
+            if job.edit.is_some() {
+                self.editing.insert(id);
+            }
+            if !job.changes.is_empty() {
+                self.changed.insert(id);
             }
             if job.attempts().count() > job.tasks.len() {
                 self.retrying.insert(id);
@@ -139,19 +154,25 @@ impl Indexes {
         self.retrying.remove(&id);
         self.unprepared.remove(&id);
         self.cancelling.remove(&id);
+        self.editing.remove(&id);
+        self.changed.remove(&id);
         if job.done.is_some() {
             self.history.retain(|done| *done != id);
         }
         for dependency in &job.after {
             match dependency.job {
                 Some(on) => remove_from(&mut self.dependents, &on, id),
-                None => remove_from(&mut self.unresolved, &dependency.name, id),
+                None => remove_from(&mut self.unresolved, dependency.name.as_str(), id),
             }
         }
     }
 }
 
-fn remove_from<K: std::hash::Hash + Eq + Clone>(map: &mut HashMap<K, BTreeSet<JobId>>, at: &K, job: JobId) {
+fn remove_from<K, Q>(map: &mut HashMap<K, BTreeSet<JobId>>, at: &Q, job: JobId)
+where
+    K: std::hash::Hash + Eq + std::borrow::Borrow<Q>,
+    Q: std::hash::Hash + Eq + ?Sized,
+{
     if let Some(set) = map.get_mut(at) {
         set.remove(&job);
         if set.is_empty() {

@@ -4,7 +4,8 @@ mod fold;
 mod index;
 
 use crate::model::{
-    AttemptNo, AttemptState, Cursor, DropIdent, Job, JobId, Now, Outcome, Priority, RunEnd, TaskIx,
+    AttemptNo, AttemptState, Change, Cursor, DropIdent, EditMark, Job, JobId, Now, Outcome, Priority, RunEnd,
+    TaskIx,
 };
 use crate::sched::plan::retry_wait;
 use index::{Indexes, key};
@@ -145,6 +146,23 @@ impl Queue {
         self.ix.cancelling.iter().filter_map(|job| self.jobs.get(job))
     }
 
+    /// Waiting jobs that somebody edits.
+    pub fn editing(&self) -> impl Iterator<Item = (&Job, &EditMark)> {
+        let jobs = self.ix.editing.iter().filter_map(|job| self.jobs.get(job));
+        jobs.filter_map(|job| Some((job, job.edit.as_deref()?)))
+    }
+
+    /// Waiting jobs of which a change can be taken back, with the newest one.
+    pub fn changed(&self) -> impl Iterator<Item = (&Job, &Change)> {
+        let jobs = self.ix.changed.iter().filter_map(|job| self.jobs.get(job));
+        jobs.filter_map(|job| Some((job, job.changes.last()?)))
+    }
+
+    /// Whether the directory of an attempt of a job is being made ready.
+    pub fn is_preparing(&self, job: JobId) -> bool {
+        self.preparing.iter().any(|(of, _, _)| *of == job)
+    }
+
     /// Jobs that wait for a name no accepted job has.
     pub fn waiting_for_name(&self, name: &str) -> Vec<JobId> {
         self.ix.unresolved.get(name).into_iter().flatten().copied().collect()
@@ -210,6 +228,28 @@ impl Queue {
         });
         let neighbour = if top { own.next() } else { own.next_back() }?;
         Some(if top { neighbour.position - STRIDE } else { neighbour.position + STRIDE })
+    }
+
+    /// The line as it would be if these of its jobs were as they are here.
+    pub fn line_with<'q>(&'q self, changed: &'q [Job]) -> Vec<&'q Job> {
+        let mut line: Vec<&Job> =
+            self.line().filter(|job| changed.iter().all(|other| other.id != job.id)).collect();
+        for job in changed {
+            let at = line.partition_point(|other| key(other) < key(job));
+            line.insert(at, job);
+        }
+        line
+    }
+
+    /// The place that a job is born with.
+    pub const fn born_position(job: JobId) -> i64 {
+        job.0 as i64 * STRIDE
+    }
+
+    /// Whether nobody is behind a job among those of its priority.
+    pub fn is_last(&self, job: &Job) -> bool {
+        let behind = (std::ops::Bound::Excluded(key(job)), std::ops::Bound::Unbounded);
+        self.ix.line.range(behind).next().is_none_or(|next| next.priority.0 != job.priority)
     }
 
     /// The next job up, or down, among its owner's jobs of the same priority.
