@@ -57,8 +57,7 @@ pub use look::theme::{
 pub use look::vision::{Need, Sight};
 pub use news::{receive, tick};
 pub use overlay::{
-    Button, Chooser, Clear, Confirm, Diff, Menu, MenuOf, Overlay, Picker, Quick, Retry, Review, UndoList,
-    Wrong,
+    Button, Chooser, Clear, Confirm, CopyMenu, Diff, Overlay, Picker, Quick, Retry, Review, UndoList, Wrong,
 };
 pub use panels::empty::SMALLEST;
 pub use rows::settle;

@@ -90,19 +90,7 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
                 ui.say(Level::Info, message, None);
             }
         }
-        Reply::Submitted { jobs, .. } => {
-            let told: Vec<String> = jobs
-                .iter()
-                .filter_map(|job| {
-                    Some(format!(
-                        "#{} {}",
-                        job.id?,
-                        job.place.map_or_else(|| "starts".to_owned(), |p| format!("queued, place {p}"))
-                    ))
-                })
-                .collect();
-            ui.say(Level::Info, told.join("  "), jobs.first().and_then(|job| job.id));
-        }
+        Reply::Submitted { jobs, .. } => flows::submitted(ui, &jobs),
         Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
             if let Some(job) = job {
                 ui.pending.remove(&job);

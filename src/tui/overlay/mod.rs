@@ -5,9 +5,9 @@
 
 pub(in crate::tui) mod choose;
 pub(in crate::tui) mod confirm;
+mod copy;
 mod diff;
 pub(in crate::tui) mod help;
-mod menu;
 pub(in crate::tui) mod palette;
 pub(in crate::tui) mod picker;
 pub(in crate::tui) mod quick;
@@ -26,8 +26,8 @@ use ratatui::layout::Rect;
 
 pub use choose::Chooser;
 pub use confirm::{Button, Clear, Confirm};
+pub use copy::CopyMenu;
 pub use diff::{Diff, Wrong};
-pub use menu::{Menu, MenuOf};
 pub use picker::Picker;
 pub use quick::Quick;
 pub use retry::Retry;
@@ -59,8 +59,8 @@ pub enum Overlay {
     Quick(Box<Quick>),
     /// What can be undone.
     Undo(Box<UndoList>),
-    /// A menu of one letter each.
-    Menu(Menu),
+    /// What of a job to copy.
+    Copy(CopyMenu),
 }
 
 impl Overlay {
@@ -76,7 +76,7 @@ impl Overlay {
     /// What keys mean while it is there.
     pub(in crate::tui) const fn mode(&self) -> Mode {
         match self {
-            Self::Help(_) | Self::Palette(_) | Self::Undo(_) | Self::Menu(_) => Mode::Choose,
+            Self::Help(_) | Self::Palette(_) | Self::Undo(_) | Self::Copy(_) => Mode::Choose,
             Self::Confirm(_) | Self::Clear(_) | Self::Diff(_) | Self::Wrong(_) => Mode::Dialog,
             Self::Picker(_) | Self::Review(_) | Self::Retry(_) | Self::Quick(_) => Mode::Form,
         }
@@ -97,7 +97,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Wrong(wrong) => diff::paint_wrong(c, area, wrong),
         Overlay::Quick(quick) => quick::paint(c, area, quick),
         Overlay::Undo(list) => undo::paint(c, v, area, list),
-        Overlay::Menu(menu) => menu::paint(c, v, area, *menu),
+        Overlay::Copy(menu) => copy::paint(c, v, area, *menu),
     }
 }
 
@@ -120,12 +120,12 @@ pub(in crate::tui) fn update(
         Overlay::Wrong(wrong) => diff::update_wrong(ui, snap, wrong, action),
         Overlay::Quick(quick) => quick::update(ui, quick, action),
         Overlay::Undo(list) => undo::update(ui, list, action),
-        Overlay::Menu(menu) => menu::update(ui, snap, menu, action),
+        Overlay::Copy(menu) => copy::update(ui, snap, menu, action),
     }
 }
 
-/// Closes it: one level, where it has several.
-pub(in crate::tui) fn close(ui: &mut Ui, overlay: Overlay) -> Vec<UiCommand> {
+/// What is to be done when it was closed by [`Action::Escape`]: one level goes, where it has several.
+pub(in crate::tui) fn closed(ui: &mut Ui, overlay: Overlay) -> Vec<UiCommand> {
     match overlay {
         Overlay::Review(review) => review::close(ui, review),
         Overlay::Diff(_) | Overlay::Wrong(_) => return editing::drop_mark(ui),

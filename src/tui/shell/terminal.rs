@@ -157,6 +157,7 @@ pub(in crate::tui) fn start(events: &Sender<FeedEvent>) -> io::Result<()> {
         for signal in signals.forever() {
             match signal {
                 SIGWINCH => {
+                    input::resized();
                     let (columns, rows) = size();
                     // The dashboard ends by itself, or not at all.
                     let _gone =

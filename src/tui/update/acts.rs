@@ -6,7 +6,7 @@ use crate::tui::UiCommand;
 use crate::tui::errand::Errand;
 use crate::tui::keys::Action;
 use crate::tui::overlay::{Button, Confirm, Overlay};
-use crate::tui::overlay::{Menu, MenuOf, Quick, retry};
+use crate::tui::overlay::{CopyMenu, Quick, retry};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::flows::{self, FileFor};
@@ -75,6 +75,29 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
         (_, None) => return None,
     };
     Some(format!("cannot {verb} #{}: {reason}", row.id))
+}
+
+/// Whether an action is done to jobs, and so by [`act`].
+pub(in crate::tui) const fn is_about_jobs(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Cancel
+            | Action::Raise
+            | Action::Lower
+            | Action::Top
+            | Action::Bottom
+            | Action::PlaceUp
+            | Action::PlaceDown
+            | Action::Pause
+            | Action::Retry
+            | Action::Duplicate
+            | Action::Edit
+            | Action::QuickEdit
+            | Action::Copy
+            | Action::Shell
+            | Action::Leave
+            | Action::Pager
+    )
 }
 
 /// The jobs that keys are about: the selected one.
@@ -151,7 +174,7 @@ fn act_on_one(ui: &mut Ui, action: &Action, row: &JobRow) -> Vec<UiCommand> {
             Vec::new()
         }
         Action::Copy => {
-            ui.overlay = Some(Overlay::Menu(Menu::new(MenuOf::Copy(row.id))));
+            ui.overlay = Some(Overlay::Copy(CopyMenu { job: row.id, at: 0 }));
             Vec::new()
         }
         Action::Shell => vec![UiCommand::Errand(Errand::Shell(copying::output(row)))],

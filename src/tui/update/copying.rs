@@ -8,8 +8,11 @@ use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::flows::{FileFor, ask_file};
 
-/// What can be copied of a job: letter, name, and what it is; `None`: there is nothing of the kind.
-pub(in crate::tui) fn offers(ui: &Ui, row: &JobRow) -> [(char, &'static str, Option<String>); 6] {
+/// What can be copied: letter, name, and what it is; `None`: there is nothing of the kind.
+pub(in crate::tui) type Offer = (char, &'static str, Option<String>);
+
+/// What can be copied of a job.
+pub(in crate::tui) fn offers(ui: &Ui, row: &JobRow) -> [Offer; 6] {
     let path = |path: std::path::PathBuf| (!path.as_os_str().is_empty()).then(|| path.display().to_string());
     [
         ('i', "id", Some(row.id.to_string())),

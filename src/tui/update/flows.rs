@@ -4,9 +4,10 @@
 //! next one. What is open on the screen is an overlay; what is under way while nothing is open is here.
 
 use crate::model::JobId;
-use crate::protocol::{Command, Query, Reply, Request, Snapshot};
+use crate::protocol::{Command, Query, Reply, Request, Snapshot, SubmittedJob};
 use crate::tui::UiCommand;
 use crate::tui::errand::{Brought, Errand};
+use crate::tui::keys::Action;
 use crate::tui::overlay::{self, Overlay};
 use crate::tui::rows;
 use crate::tui::shell::options::Outside;
@@ -141,13 +142,7 @@ pub(in crate::tui) fn answered(ui: &mut Ui, flow: Flow, reply: Reply) -> Vec<UiC
         (Flow::File(_, FileFor::Copy), Reply::JobFile(file)) => copying::send(ui, &file.text),
         (Flow::File(_, FileFor::Quick), Reply::JobFile(file)) => overlay::quick::asked(ui, *file),
         (Flow::Submit, Reply::Submitted { jobs, .. }) => {
-            let ids: Vec<JobId> = jobs.iter().filter_map(|job| job.id).collect();
-            submitted(ui, ids);
-            let told: Vec<String> = jobs.iter().filter_map(fate).collect();
-            if !told.is_empty() {
-                ui.say(Level::Info, format!("{}   u removes it", told.join("  ")), None);
-                keep_message(ui);
-            }
+            submitted(ui, &jobs);
             Vec::new()
         }
         (Flow::Submit, Reply::Invalid { diagnostics }) => {
@@ -177,7 +172,7 @@ pub(in crate::tui) fn answered(ui: &mut Ui, flow: Flow, reply: Reply) -> Vec<UiC
 }
 
 /// `#153 queued, place 4`
-fn fate(job: &crate::protocol::SubmittedJob) -> Option<String> {
+fn fate(job: &SubmittedJob) -> Option<String> {
     let fate = match (job.place, &job.why) {
         (Some(place), _) => format!("queued, place {place}"),
         (None, Some(why)) => format!("waits: {why}"),
@@ -186,13 +181,19 @@ fn fate(job: &crate::protocol::SubmittedJob) -> Option<String> {
     Some(format!("#{} {fate}", job.id?))
 }
 
-/// What was submitted can be taken back for a while; several at once belong together.
-fn submitted(ui: &mut Ui, ids: Vec<JobId>) {
-    let now = ui.now.boottime_ms;
-    let until = now + TAKE_BACK_MS;
+/// Says what became of a submission, which can be taken back for a while; several at once belong together.
+pub(in crate::tui) fn submitted(ui: &mut Ui, jobs: &[SubmittedJob]) {
+    let until = ui.now.boottime_ms + TAKE_BACK_MS;
+    let ids = jobs.iter().filter_map(|job| job.id);
     match &mut ui.flows.submitted {
-        Some((jobs, at)) if *at >= until - SWEEP_MS => jobs.extend(ids),
-        before => *before = Some((ids, until)),
+        Some((known, at)) if *at + SWEEP_MS >= until => known.extend(ids),
+        before => *before = Some((ids.collect(), until)),
+    }
+    let told: Vec<String> = jobs.iter().filter_map(fate).collect();
+    if !told.is_empty() {
+        let undo = ui.keys.key(crate::tui::keys::Mode::Queue, &Action::Undo);
+        ui.say(Level::Info, format!("{}   {undo} removes it", told.join("  ")), None);
+        keep_message(ui);
     }
 }
 

@@ -118,39 +118,9 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
             let help = ui.keys.key(mode_below(ui), &Action::Help);
             ui.say(Level::Info, format!("{key} does nothing here; {help} shows the keys"), None);
         }
-        Action::Cancel
-        | Action::Raise
-        | Action::Lower
-        | Action::Top
-        | Action::Bottom
-        | Action::PlaceUp
-        | Action::PlaceDown
-        | Action::Pause
-        | Action::Retry
-        | Action::Duplicate
-        | Action::Edit
-        | Action::QuickEdit
-        | Action::Copy
-        | Action::Shell
-        | Action::Leave
-        | Action::Pager => return acts::act(ui, snap, &action),
+        action if acts::is_about_jobs(&action) => return acts::act(ui, snap, &action),
         // Of overlays and texts, or done above.
-        Action::Escape
-        | Action::Interrupt
-        | Action::Repaint
-        | Action::Suspend
-        | Action::Yes
-        | Action::No
-        | Action::Now
-        | Action::NextButton
-        | Action::PreviousButton
-        | Action::Press
-        | Action::Insert(_)
-        | Action::Erase
-        | Action::EraseWord
-        | Action::EraseAll
-        | Action::Accept
-        | Action::Paste(_) => {}
+        _ => {}
     }
     Vec::new()
 }
@@ -170,7 +140,7 @@ fn back(ui: &mut Ui) -> Vec<UiCommand> {
 /// Popup, then what is opened, then the message, then the filter. Never out.
 fn escape(ui: &mut Ui) -> Vec<UiCommand> {
     if let Some(overlay) = ui.overlay.take() {
-        return overlay::close(ui, overlay);
+        return overlay::closed(ui, overlay);
     }
     if ui.typing {
         ui.typing = false;
