@@ -505,7 +505,7 @@ fn nothing_but_the_one_writer_writes_what_verbs_say() {
         ("cli/mod.rs", "what the parser of the command line says, cleaned; and the streams are opened here"),
         ("cli/output.rs", "the one writer"),
         ("files/order.rs", "the collector's words to the supervisor, cleaned"),
-        ("tui/terminal.rs", "the dashboard's frames and the terminal's own modes"),
+        ("tui/shell/terminal.rs", "the dashboard's frames and the terminal's own modes"),
     ];
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
