@@ -1,6 +1,6 @@
 //! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
 
-use crate::model::{JobId, Now, Span};
+use crate::model::{JobId, Now, Outcome, Span};
 use crate::protocol::{Connection, Reply, Snapshot};
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
@@ -62,7 +62,9 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
     }
     if let Some((row, outcome)) = newly_done(was_open, snap) {
         let text = format!("#{} {}: {outcome}", row.id, row.name);
-        let level = if outcome.is_success() { Level::Info } else { Level::Error };
+        // A cancel is what somebody wanted.
+        let fine = outcome.is_success() || matches!(outcome, Outcome::Cancelled { .. });
+        let level = if fine { Level::Info } else { Level::Error };
         // An error that nobody has read is not replaced by good news.
         if level == Level::Error || ui.message.as_ref().is_none_or(|message| message.level < Level::Error) {
             ui.say(level, text, Some(row.id));

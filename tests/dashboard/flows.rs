@@ -242,6 +242,22 @@ fn a_priority_and_copies_are_typed_on_the_card() {
         })
         .collect();
     assert_eq!(names, ["train-1", "train-2", "train-3"]);
+    for id in 153..156 {
+        person.told(Flow::Submit, submitted(id));
+    }
+    assert_eq!(person.message(), "3 jobs, #153 to #155   u removes them");
+    for id in 153..156 {
+        let mut new = job(id, "me", "train", 2);
+        new.state = if id == 153 { Cursor::Running } else { Cursor::Queued };
+        person.snap.jobs.push(Arc::new(new));
+    }
+    let out = person.press("u");
+    let cancelled = |one: &UiCommand| match one {
+        UiCommand::Send { command: Command::Cancel { job, .. }, .. } => Some(job.0),
+        _ => None,
+    };
+    assert_eq!(out.iter().filter_map(cancelled).collect::<Vec<_>>(), [154, 155]);
+    assert!(person.message().contains("#153 has started already"), "{}", person.message());
 }
 
 #[test]

@@ -189,12 +189,15 @@ pub(in crate::tui) fn submitted(ui: &mut Ui, jobs: &[SubmittedJob]) {
         Some((known, at)) if *at + SWEEP_MS >= until => known.extend(ids),
         before => *before = Some((ids.collect(), until)),
     }
-    let told: Vec<String> = jobs.iter().filter_map(fate).collect();
-    if !told.is_empty() {
-        let undo = ui.keys.key(crate::tui::keys::Mode::Queue, &Action::Undo);
-        ui.say(Level::Info, format!("{}   {undo} removes it", told.join("  ")), None);
-        keep_message(ui);
-    }
+    let undo = ui.keys.key(crate::tui::keys::Mode::Queue, &Action::Undo);
+    let all = ui.flows.submitted.as_ref().map_or(&[][..], |(all, _)| all);
+    let told = match (all, jobs.first().and_then(fate)) {
+        ([first, .., last], _) => format!("{} jobs, #{first} to #{last}   {undo} removes them", all.len()),
+        (_, Some(fate)) => format!("{fate}   {undo} removes it"),
+        (_, None) => return,
+    };
+    ui.say(Level::Info, told, None);
+    keep_message(ui);
 }
 
 /// Submissions that come so close together are one sweep.
@@ -225,6 +228,10 @@ pub(in crate::tui) fn take_back(ui: &mut Ui, snap: &Snapshot) -> Option<Vec<UiCo
         let row = started.first()?;
         ui.say(Level::Warning, format!("#{} has started already; x cancels it", row.id), Some(row.id));
         return Some(Vec::new());
+    }
+    if let Some(row) = started.first() {
+        let text = format!("#{} has started already and stays; x cancels it", row.id);
+        ui.say(Level::Warning, text, Some(row.id));
     }
     let undo = crate::model::Span(0);
     let cancel = pending::Change::Cancel { undo, now: false };
