@@ -692,14 +692,37 @@ fn watch_prints_one_line_for_every_change() {
         }
         other => panic!("{other:?}"),
     });
-    // The scheduler goes away after its last message: that is how this watch ends.
-    let said = run(&setup, &["watch"]);
-    assert_eq!(said.exit, Exit::NoScheduler);
-    let lines: Vec<&str> = said.out.lines().collect();
+    // The scheduler goes away after its last message, and the reader after that.
+    let (mut out, mut err) = (UntilLost(Vec::new()), Vec::new());
+    let all = ["overnight", "watch"].map(Into::into);
+    let Ok((_, Invocation::Verb(verb))) = cli::parse(all) else { panic!("not a verb") };
+    let error = cli::run_on(&verb, &setup, &mut Io::new(&mut out, &mut err, None, false)).unwrap_err();
+    assert_eq!((cli::exit::of(&error), cli::exit::message(&error)), (Exit::Ok, None), "quietly");
+    let text = String::from_utf8(out.0).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
     let expected = [
         "2026-11-30 10:00:00 watching: 0 running, 1 waiting, 2 GPUs",
         "2026-11-30 10:00:00 17 train-17 (ana): running: gpu 0,1",
     ];
     assert_eq!(lines, expected);
     server.join().unwrap();
+}
+
+/// A pipe whose reader goes when the connection is lost.
+struct UntilLost(Vec<u8>);
+
+impl std::io::Write for UntilLost {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let text = String::from_utf8_lossy(&self.0);
+        let Some(at) = text.lines().position(|line| line.contains("connection lost: ")) else {
+            return Ok(());
+        };
+        self.0 = text.lines().take(at).flat_map(|line| [line, "\n"]).collect::<String>().into_bytes();
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
 }

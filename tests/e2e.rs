@@ -14,6 +14,8 @@ mod full_disk;
 mod small_disk;
 #[path = "support/mod.rs"]
 mod support;
+#[path = "e2e/watching.rs"]
+mod watching;
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value;

@@ -231,7 +231,7 @@ fn check(path: &Path) {
     }
     let told = forecast(&rig.world, &rig.now);
     for (name, expected) in &scenario.forecast {
-        let told = told.get(&ids[name]).copied().unwrap_or_default();
+        let told = told.get(&ids[name]).cloned().unwrap_or_default();
         let seconds = |at: Option<i64>| {
             at.map_or_else(
                 || "never".to_owned(),

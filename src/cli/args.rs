@@ -154,7 +154,11 @@ pub enum Verb {
     /// Wait until jobs are done; exit 0 only if all succeeded.
     Wait(Jobs),
     /// Print one line for every change, until interrupted.
-    Watch,
+    Watch {
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
     /// The ledger: who held how much.
     Meter(MeterArgs),
     /// Hand GPUs to nobody until they are opened.

@@ -25,6 +25,7 @@ mod show;
 mod submit;
 mod theme;
 mod values;
+mod watch;
 mod when;
 
 pub use args::{DashboardArgs, DemoArgs, Globals, ServeArgs, Verb, command};
@@ -177,7 +178,7 @@ fn dispatch(verb: &Verb, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliErro
         Verb::Resume(args) => act::resume(&args.jobs, setup, io),
         Verb::Retry(args) => act::retry(&args.jobs, setup, io),
         Verb::Wait(args) => follow::wait(&args.jobs, setup, io),
-        Verb::Watch => follow::watch(setup, io),
+        Verb::Watch { json } => watch::watch(*json, setup, io),
         Verb::Meter(args) => meter::meter(args, setup, io),
         Verb::Close { gpus, reason } => act::close(&gpus.gpus, reason, setup, io),
         Verb::Open { gpus } => act::open(&gpus.gpus, setup, io),

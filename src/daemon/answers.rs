@@ -1,6 +1,5 @@
 //! Queries: what people look at, worked out from durable state when they ask.
 
-use super::picture::Margin;
 use super::turns::Daemon;
 use crate::jobfile;
 use crate::model::{Job, JobId, Now, Owner};
@@ -8,6 +7,7 @@ use crate::protocol::{
     Diagnostic, JobDetail, MeterBy, MeterTable, PoolFacts, Query, Reply, SchedulerInfo, Severity, Snapshot,
     SubmitFile, SubmittedJob,
 };
+use crate::sched::picture::Margin;
 use crate::sched::{self, meter, view};
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -71,8 +71,15 @@ impl Daemon {
             Query::WhatIf { job, change } => self.what_if(job, change),
             Query::Undoable => Reply::Undoable(sched::undoable(&self.world, &crate::clock::now())),
             Query::Gpus => Reply::Gpus(self.with_frame(|daemon, frame| view::gpus(&daemon.world, frame))),
-            Query::GpuHistory { .. } => Reply::GpuHistory(Box::default()),
-            Query::Timeline { .. } => Reply::Timeline(Box::default()),
+            Query::GpuHistory { gpu, span_ms } => {
+                let now = crate::clock::now();
+                let shown = self.showing.history.show(&self.world, &now, gpu.as_ref(), span_ms);
+                Reply::GpuHistory(Box::new(shown))
+            }
+            Query::Timeline { from_ms, until_ms } => {
+                let now = crate::clock::now();
+                Reply::Timeline(Box::new(view::timeline(&self.world, &now, from_ms, until_ms)))
+            }
             Query::Notices => Reply::Notices(self.notices()),
             Query::Meter { by, since_ms, until_ms } => self.meter(by, since_ms, until_ms),
             Query::MeterCheck => self.meter_check(),
@@ -80,13 +87,21 @@ impl Daemon {
         drop(to.send(reply));
     }
 
-    /// The whole picture, from durable state.
-    pub(super) fn snapshot(&mut self) -> Snapshot {
+    /// Brings the picture up to date, from durable state.
+    pub(super) fn show(&mut self) {
         let margin = self.margin();
-        let mut picture = std::mem::take(&mut self.picture);
-        let snapshot = self.with_frame(|daemon, frame| picture.take(&daemon.world, frame, margin));
-        self.picture = picture;
-        self.disk.durable = Some(snapshot.clone());
+        let mut picture = std::mem::take(&mut self.showing.picture);
+        self.with_frame(|daemon, frame| picture.look(&daemon.world, frame, margin));
+        self.showing.picture = picture;
+    }
+
+    /// The whole picture.
+    fn snapshot(&mut self) -> Snapshot {
+        self.show();
+        let snapshot = self.showing.picture.snapshot();
+        if self.subscribers == 0 {
+            self.showing.picture.forget();
+        }
         snapshot
     }
 

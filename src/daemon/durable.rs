@@ -47,7 +47,7 @@ pub(super) struct Disk {
     pub(super) held_up: Option<String>,
     /// Why the clerk is behind.
     pub(super) behind: Option<String>,
-    /// The last picture that was taken from durable state.
+    /// The picture of what is durable, while that is not what is.
     pub(super) durable: Option<Snapshot>,
     /// The revision of the last turn that is durable.
     pub(super) settled: Revision,
@@ -73,6 +73,7 @@ impl Daemon {
             let (done, durable) = oneshot::channel();
             self.store.append(batch, Box::new(move |result| drop(done.send(result))));
             let Err(error) = self.attend(durable, waiting).await else {
+                self.showing.picture.touch(&self.world);
                 self.world.touched = crate::sched::Touched::default();
                 if self.disk.trouble.take().is_some() {
                     tracing::info!("the store is back");
@@ -149,8 +150,7 @@ impl Daemon {
             drop(answer.send(self.answer_frozen(&query, &reason)));
         }
         for (_, answer) in std::mem::take(&mut waiting.updates) {
-            let picture = self.frozen_picture(&reason);
-            drop(answer.send(Box::new(super::picture::whole(picture))));
+            drop(answer.send(self.frozen_news(&reason)));
         }
     }
 
@@ -206,11 +206,10 @@ impl Daemon {
                 drop(answer.send(reply));
             }
             Message::Update { answer, .. } => {
-                let snapshot = self.frozen_picture(&reason);
-                drop(answer.send(Box::new(super::picture::whole(snapshot))));
+                drop(answer.send(self.frozen_news(&reason)));
             }
             Message::Subscribers(change) => {
-                self.subscribers = self.subscribers.saturating_add_signed(change as isize);
+                self.subscribed(change);
             }
             Message::Behind(why) => self.disk.behind = why,
             Message::Terminate => waiting.ended = true,

@@ -28,10 +28,7 @@ impl Daemon {
     pub(super) fn what_if(&self, job: JobId, change: Change) -> Reply {
         match self.world.queue.get(job) {
             None => Reply::NotFound { message: format!("no job {job}") },
-            Some(row) => {
-                let known = self.picture.outlook(self.world.counters.revision);
-                Reply::WhatIf(view::what_if(&self.world, row, change, known, &crate::clock::now()))
-            }
+            Some(row) => Reply::WhatIf(view::what_if(&self.world, row, change, &crate::clock::now())),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Answers while events cannot be made durable: looks show what is durable, with a banner; a cancel goes straight to the
 //! supervisor, which journals it.
 
-use super::picture::HISTORY;
+use super::message::News;
 use super::turns::Daemon;
 use crate::engine::Engine;
 use crate::model::{Cursor, Job, JobId, LeaseId};
 use crate::protocol::{JobRow, Notice, NoticeLevel, Query, Reply, Snapshot};
+use crate::sched::picture::{HISTORY, whole};
 use crate::sched::{StopKind, view};
 use std::sync::Arc;
 
@@ -21,6 +22,11 @@ impl Daemon {
         }
         self.disk.durable = Some(picture.clone());
         picture
+    }
+
+    /// The same for a subscriber. What it is told next does not build on it.
+    pub(super) fn frozen_news(&mut self, reason: &str) -> News {
+        News { update: Some(Box::new(whole(self.frozen_picture(reason)))), mark: None }
     }
 
     /// Answers a query.

@@ -4,6 +4,7 @@ use crate::inbox::InboxEvent;
 use crate::model::Owner;
 use crate::protocol::{Reply, Request, Update};
 use crate::sched::Input;
+use crate::sched::picture::Mark;
 use tokio::sync::{mpsc, oneshot};
 
 /// Messages that may wait for the loop; senders on threads block beyond that.
@@ -27,12 +28,12 @@ pub(super) enum Message {
         /// Where the answer goes, in one part or several. Closed by a client that has left.
         answer: mpsc::UnboundedSender<Reply>,
     },
-    /// A subscriber wants what changed since the revision it has; a `None` subscriber has nothing.
+    /// A subscriber wants what changed since the picture it has; a `None` subscriber has nothing.
     Update {
         /// What it has.
-        since: Option<crate::model::Revision>,
+        since: Option<Mark>,
         /// Where the update goes.
-        answer: oneshot::Sender<Box<Update>>,
+        answer: oneshot::Sender<News>,
     },
     /// Whether the disks have room for a start.
     Room {
@@ -51,6 +52,15 @@ pub(super) enum Message {
     Terminate,
     /// The starter of a throw-away scheduler is gone: end the jobs, then end.
     ThrowAway,
+}
+
+/// What a subscriber is told.
+#[derive(Debug)]
+pub(super) struct News {
+    /// What changed; `None`: nothing.
+    pub(super) update: Option<Box<Update>>,
+    /// The picture it has then; `None`: one on which nothing can build.
+    pub(super) mark: Option<Mark>,
 }
 
 /// Sends messages to the loop from anywhere.

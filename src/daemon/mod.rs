@@ -25,7 +25,7 @@
 //! | `devices` | readings: at once for simulated devices, through the sampler for real ones |
 //! | `answers` | queries |
 //! | `listing` | the list of all jobs, in parts |
-//! | `picture` | rows with revisions, for snapshots and updates |
+//! | `showing` | whether what screens show may have changed, and what is sent of it |
 //! | `socket` | connections |
 
 mod answers;
@@ -41,9 +41,9 @@ mod held;
 mod intake;
 mod listing;
 mod message;
-mod picture;
 mod prepare;
 mod room;
+mod showing;
 mod socket;
 mod start;
 mod turns;

@@ -7,7 +7,7 @@ use super::durable::Disk;
 use super::held::Earlier;
 use super::intake::{InboxBoard, Intake};
 use super::message::{INBOX_LEN, Mailbox, Message, fill_random};
-use super::picture::Picture;
+use super::showing::Showing;
 use super::socket::{self, Desk};
 use super::turns::Daemon;
 use crate::cgroup::Layout;
@@ -199,7 +199,7 @@ fn open(setup: ServeSetup) -> Result<(Daemon, Vec<Input>, std::thread::JoinHandl
         intake: Intake { paths, config, environment, zone, owner, mailbox },
         clerk,
         board: InboxBoard::default(),
-        picture: Picture::default(),
+        showing: Showing::default(),
         started_ms: crate::clock::wall_ms(),
         disk: Disk::default(),
         throwing_away: false,

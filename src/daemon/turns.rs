@@ -5,12 +5,13 @@ use super::devices::Devices;
 use super::durable::{Committed, Disk};
 use super::held::Earlier;
 use super::intake::{InboxBoard, Intake, Refusal, refusal};
-use super::message::Message;
-use super::picture::Picture;
+use super::message::{Message, News};
+use super::showing::Showing;
 use crate::engine::local::LocalEngine;
 use crate::inbox::{Inbox, InboxEvent};
 use crate::model::{Event, EventRecord, JobId, Now, Revision, Span};
-use crate::protocol::{Command, InboxState, Notice, NoticeLevel, Query, Reply, Request, Update};
+use crate::protocol::{Command, InboxState, Notice, NoticeLevel, Query, Reply, Request};
+use crate::sched::picture::Mark;
 use crate::sched::{Decision, Input, Moment, World, in_time, step};
 use crate::store::Store;
 use std::collections::HashMap;
@@ -32,7 +33,7 @@ pub(super) struct Daemon {
     pub(super) intake: Intake,
     pub(super) clerk: Clerk,
     pub(super) board: InboxBoard,
-    pub(super) picture: Picture,
+    pub(super) showing: Showing,
     pub(super) started_ms: i64,
     pub(super) disk: Disk,
     /// Its starter is gone and nobody wants it any more.
@@ -56,7 +57,7 @@ pub(super) struct Daemon {
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) queries: Vec<(Query, mpsc::UnboundedSender<Reply>)>,
-    pub(super) updates: Vec<(Option<Revision>, oneshot::Sender<Box<Update>>)>,
+    pub(super) updates: Vec<(Option<Mark>, oneshot::Sender<News>)>,
     replies: HashMap<u64, (mpsc::UnboundedSender<Reply>, Vec<crate::protocol::Diagnostic>)>,
     next: u64,
     pub(super) ended: bool,
@@ -68,7 +69,9 @@ impl Daemon {
         let mut inputs = first;
         let mut waiting = Waiting::default();
         loop {
+            self.showing.heard(&inputs);
             let decision = self.decide(&mut inputs);
+            self.showing.decided(&self.world, &decision);
             let mut committed = Committed::AtOnce;
             if !decision.events.is_empty() {
                 committed = self.append(&decision.events, &mut waiting).await;
@@ -92,8 +95,13 @@ impl Daemon {
                 return;
             }
             if inputs.is_empty() {
+                let waits = self.world.queue.waiting() > 0;
                 let due = [wake, telemetry_at].into_iter().flatten().min();
                 self.wait(due, &mut inputs, &mut waiting).await;
+                // Time alone may let a job start, or say so.
+                if waits && wake.is_some_and(|at| at <= crate::clock::now().boottime_ms) {
+                    self.showing.stir();
+                }
             } else {
                 self.drain(&mut inputs, &mut waiting);
             }
@@ -165,9 +173,12 @@ impl Daemon {
         for (query, answer) in std::mem::take(&mut waiting.queries) {
             self.answer(query, &answer).await;
         }
-        for (_, answer) in std::mem::take(&mut waiting.updates) {
-            let snapshot = self.snapshot();
-            drop(answer.send(Box::new(super::picture::whole(snapshot))));
+        let updates = std::mem::take(&mut waiting.updates);
+        if !updates.is_empty() {
+            self.show();
+        }
+        for (since, answer) in updates {
+            drop(answer.send(self.showing.since(since)));
         }
     }
 
@@ -195,41 +206,48 @@ impl Daemon {
         self.revision.send_modify(|_| {});
     }
 
-    /// Tells subscribers that something changed.
+    /// Tells subscribers that something may have changed. A turn that was only asked something says nothing.
     fn publish(&mut self) {
         self.disk.settled = self.world.counters.revision;
-        self.revision.send_if_modified(|revision| {
-            let changed = *revision != self.world.counters.revision;
-            *revision = self.world.counters.revision;
-            changed
-        });
+        if self.showing.take_stirred() {
+            self.revision.send_replace(self.world.counters.revision);
+        }
     }
 
     /// One message into inputs, or into what waits for the turn's end.
     fn take(&mut self, message: Message, inputs: &mut Vec<Input>, waiting: &mut Waiting) {
         let now = crate::clock::now();
         match message {
-            Message::Inbox(event) => self.inbox_event(event, inputs, &now),
+            Message::Inbox(event) => {
+                self.showing.stir();
+                self.inbox_event(event, inputs, &now);
+            }
             Message::Input(input) => {
                 if let Input::Devices(gpus) = &input {
                     self.devices.listed(gpus);
                 }
                 inputs.extend(self.admit(input));
             }
-            Message::Room { why, asked_by } => inputs.append(&mut self.room(why, asked_by)),
+            Message::Room { why, asked_by } => {
+                self.showing.stir();
+                inputs.append(&mut self.room(why, asked_by));
+            }
             Message::Behind(why) => {
                 self.disk.behind = why;
                 self.refresh();
             }
-            Message::NoDevices(why) => self.devices.trouble = Some(why),
+            Message::NoDevices(why) => {
+                self.showing.stir();
+                self.devices.trouble = Some(why);
+            }
             Message::Client { by, request, answer } => {
                 self.request(by, request, answer, (inputs, waiting), &now);
             }
             Message::Update { since, answer } => waiting.updates.push((since, answer)),
             Message::Subscribers(change) => {
-                self.subscribers = self.subscribers.saturating_add_signed(change as isize);
+                self.subscribed(change);
             }
-            Message::ClockStep => {}
+            Message::ClockStep => self.showing.stir(),
             Message::Terminate => waiting.ended = true,
             Message::ThrowAway => self.throwing_away = true,
         }

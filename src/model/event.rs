@@ -178,6 +178,8 @@ pub enum Event {
         peak_memory: Option<Bytes>,
         /// Mean utilisation of its devices over its run, percent.
         mean_utilisation: Option<u8>,
+        /// Highest memory in use on one of its devices over its run.
+        peak_gpu_memory: Option<Bytes>,
         /// Hints for the receipt.
         notes: Vec<String>,
     },

@@ -89,6 +89,8 @@ pub struct Attempt {
     pub peak_memory: Option<Bytes>,
     /// Mean utilisation of its devices over its run, percent.
     pub mean_utilisation: Option<u8>,
+    /// Highest memory in use on one of its devices over its run.
+    pub peak_gpu_memory: Option<Bytes>,
     /// What the kernel held it to, if it was started and its supervisor said.
     pub enforcement: Option<Enforcement>,
     /// What went wrong on the way, and hints: for the receipt.
@@ -164,6 +166,7 @@ impl Attempt {
             outputs: Vec::new(),
             peak_memory: None,
             mean_utilisation: None,
+            peak_gpu_memory: None,
             enforcement: None,
             notes: Vec::new(),
         }

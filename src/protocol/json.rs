@@ -3,6 +3,7 @@
 //! Made from the protocol's rows by pure functions; the order of fields is the order of the documents. Times are RFC 3339
 //! with the zone's offset, durations integer milliseconds, memory bytes, and what is unknown is null.
 
+pub use super::json_news::{About, News};
 use super::{
     AttemptRow, Edited, GpuRow, JobDetail, JobRow, MeterBy, MeterRow, MeterTable, TaskCounts, UndoRow,
 };

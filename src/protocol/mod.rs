@@ -8,6 +8,7 @@ mod command;
 mod diagnostics;
 mod history;
 pub mod json;
+mod json_news;
 mod receipt;
 mod reply;
 mod snapshot;
@@ -24,4 +25,4 @@ pub use snapshot::{
     AttemptRow, Connection, GpuRow, InboxRow, InboxState, JobDetail, JobRow, MeterSummary, Notice,
     NoticeLevel, OpenLease, PoolFacts, SchedulerInfo, Snapshot, StepRow, TaskCounts, UserMeter,
 };
-pub use update::{Incomplete, JobTimes, Move, Update};
+pub use update::{Incomplete, JobTimes, Move, Update, Why};

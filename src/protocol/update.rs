@@ -28,6 +28,9 @@ pub struct Update {
     /// Rows of which only the forecast moved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<JobTimes>,
+    /// Rows of which only what they wait for is another, with or without their forecast: many wait for the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whys: Vec<Why>,
     /// How the order of [`Snapshot::jobs`] changed, one move after another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<Move>,
@@ -72,6 +75,17 @@ pub struct JobTimes {
     pub late: bool,
 }
 
+/// Why some jobs wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Why {
+    /// [`JobRow::why`]
+    pub why: Option<String>,
+    /// The turn in which it changed.
+    pub revision: Revision,
+    /// Which jobs.
+    pub jobs: Vec<JobId>,
+}
+
 /// One change of an order. Positions are those after the moves before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -108,6 +122,7 @@ impl Update {
             && self.scheduler.is_none()
             && self.rows.is_empty()
             && self.times.is_empty()
+            && self.whys.is_empty()
             && self.jobs.is_empty()
             && self.history.is_empty()
             && self.gpus.is_empty()
@@ -133,17 +148,17 @@ impl JobRow {
 impl Snapshot {
     /// Takes in what changed. On `Err` it is as new as it can be, and something is missing.
     pub fn fold(&mut self, update: Update) -> Result<(), Incomplete> {
-        if update.revision < self.revision {
+        if update.since.is_some() && update.revision < self.revision {
             return Ok(());
         }
-        let Update { revision, since, at, rows, times, jobs, history, gpus, gpu_order, .. } = update;
+        let Update { revision, since, at, rows, times, whys, jobs, history, gpus, gpu_order, .. } = update;
         if since.is_none() {
             self.jobs.clear();
             self.history.clear();
             self.gpus.clear();
         }
         let mut complete = since.is_none_or(|since| since == self.revision);
-        complete &= self.fold_rows(rows, &times, &jobs, &history);
+        complete &= self.fold_rows(rows, (&times, &whys), (&jobs, &history));
         self.number();
         complete &= fold_gpus(&mut self.gpus, gpus, gpu_order);
         self.revision = revision;
@@ -159,11 +174,12 @@ impl Snapshot {
     fn fold_rows(
         &mut self,
         rows: Vec<Arc<JobRow>>,
-        times: &[JobTimes],
-        jobs: &[Move],
-        history: &[Move],
+        (times, whys): (&[JobTimes], &[Why]),
+        (jobs, history): (&[Move], &[Move]),
     ) -> bool {
         let times: HashMap<JobId, &JobTimes> = times.iter().map(|times| (times.job, times)).collect();
+        let whys: HashMap<JobId, &Why> =
+            whys.iter().flat_map(|why| why.jobs.iter().map(move |job| (*job, why))).collect();
         let mut rows: HashMap<JobId, Arc<JobRow>> = rows.into_iter().map(|row| (row.id, row)).collect();
         let moved: HashSet<JobId> = jobs.iter().chain(history).flat_map(Move::jobs).copied().collect();
         let mut known = HashMap::with_capacity(moved.len());
@@ -173,6 +189,9 @@ impl Snapshot {
             }
             if let Some(times) = times.get(&row.id) {
                 times.write(Arc::make_mut(row));
+            }
+            if let Some(why) = whys.get(&row.id) {
+                why.write(Arc::make_mut(row));
             }
             if moved.contains(&row.id) {
                 known.insert(row.id, Arc::clone(row));
@@ -201,9 +220,16 @@ impl Snapshot {
 
 impl JobTimes {
     fn write(&self, row: &mut JobRow) {
-        row.revision = self.revision;
+        row.revision = row.revision.max(self.revision);
         (row.starts_at, row.starts_by, row.finishes_at) = (self.starts_at, self.starts_by, self.finishes_at);
         row.late = self.late;
+    }
+}
+
+impl Why {
+    fn write(&self, row: &mut JobRow) {
+        row.revision = row.revision.max(self.revision);
+        row.why.clone_from(&self.why);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::plan::{Ask, Frame, Placement, Reason, ask, gate, length, queued};
 use super::world::World;
-use crate::model::{Cursor, Job, JobId, Now, Span};
+use crate::model::{Cursor, Job, JobId, Now, Span, Uuid};
 use std::collections::HashMap;
 
 /// Jobs of the line that a forecast reaches.
@@ -13,7 +13,7 @@ pub(super) const HORIZON: usize = 128;
 const MOMENTS: usize = 1_024;
 
 /// One job's forecast, wall milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Forecast {
     /// Expected start.
     pub starts_at: Option<i64>,
@@ -21,6 +21,10 @@ pub struct Forecast {
     pub starts_by: Option<i64>,
     /// Expected end.
     pub finishes_at: Option<i64>,
+    /// End at the latest.
+    pub finishes_by: Option<i64>,
+    /// The devices that a waiting job is expected to get.
+    pub devices: Vec<Uuid>,
 }
 
 /// Forecasts by job.
@@ -40,21 +44,32 @@ pub(super) fn forecast_line(world: &World, line: &[&Job], now: &Now) -> Forecast
     let by_prediction = simulate(world, line, now, &expected);
     let wall = |boottime: u64| now.wall_ms.saturating_add_unsigned(boottime.saturating_sub(now.boottime_ms));
     let mut out = Forecasts::new();
-    for (job, (start, end)) in by_prediction {
-        let latest = by_limit.get(&job).and_then(|(start, _)| *start);
+    for (job, Expected { start, end, devices }) in by_prediction {
+        let limit = by_limit.get(&job);
+        let latest = limit.and_then(|limit| limit.start);
         out.insert(
             job,
             Forecast {
                 starts_at: start.map(wall),
                 starts_by: latest.map(|latest| wall(latest.max(start.unwrap_or(latest)))),
                 finishes_at: end.map(wall),
+                finishes_by: limit.and_then(|limit| limit.end).map(wall),
+                devices,
             },
         );
     }
     out
 }
 
-type Times = HashMap<JobId, (Option<u64>, Option<u64>)>;
+/// Boottime milliseconds.
+#[derive(Debug, Clone, Default)]
+struct Expected {
+    start: Option<u64>,
+    end: Option<u64>,
+    devices: Vec<Uuid>,
+}
+
+type Times = HashMap<JobId, Expected>;
 
 fn simulate(world: &World, line: &[&Job], now: &Now, expected: &dyn Fn(&Job) -> Option<Span>) -> Times {
     let mut times = Times::new();
@@ -66,11 +81,9 @@ fn simulate(world: &World, line: &[&Job], now: &Now, expected: &dyn Fn(&Job) -> 
                 Some(held) => now.boottime_ms.saturating_add(length.0 - held.0),
                 None => now.boottime_ms,
             });
-        times.insert(lease.job, (None, end));
+        times.insert(lease.job, Expected { end, ..Expected::default() });
     }
-    let held_until = times.clone();
-    let mut frame =
-        Frame::new(world, now).hypothetical(&|job| held_until.get(&job).and_then(|(_, end)| *end));
+    let mut frame = Frame::new(world, now).hypothetical(&|job| times.get(&job).and_then(|held| held.end));
     let mut pending: Vec<(&Job, Ask)> =
         line.iter().take(HORIZON).map(|job| (*job, ask(world, job))).collect();
     for _ in 0..MOMENTS {
@@ -90,7 +103,8 @@ fn simulate(world: &World, line: &[&Job], now: &Now, expected: &dyn Fn(&Job) -> 
                     let length = expected(job);
                     let end = length.map(|length| frame.at().saturating_add(length.0));
                     frame.occupy(job.id, &devices, ask, length);
-                    times.insert(job.id, (Some(frame.at()), end));
+                    let devices = devices.into_iter().map(|device| device.uuid).collect();
+                    times.insert(job.id, Expected { start: Some(frame.at()), end, devices });
                     false
                 }
                 Placement::Short(_) => {
@@ -127,7 +141,7 @@ fn ready_at(world: &World, job: &Job, now: &Now, times: &Times) -> Option<u64> {
                 let Some(on) = world.queue.get(dependency.job?) else { continue };
                 match on.state() {
                     Cursor::Queued | Cursor::Renting | Cursor::Running => {
-                        ready = ready.max(times.get(&on.id)?.1?);
+                        ready = ready.max(times.get(&on.id)?.end?);
                     }
                     // Its run has ended: the rest takes a moment.
                     Cursor::Returning | Cursor::Releasing | Cursor::Done => {}

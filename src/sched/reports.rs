@@ -144,6 +144,7 @@ fn ended(turn: &mut Turn<'_>, lease: LeaseId, mut end: End) {
         end: end.how,
         peak_memory: end.peak_memory,
         mean_utilisation: turn.world.pool.mean_utilisation(lease),
+        peak_gpu_memory: turn.world.pool.peak_memory(lease),
         notes: end.notes,
     });
     turn.emit(Event::LeaseEnded { lease, ended: at, by, waived: is_lost, suspended_ms });

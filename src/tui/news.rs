@@ -28,13 +28,18 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             changed(ui, snap, &open, &mut out);
         }
         FeedEvent::Detail(detail) => ui.detail = Some(detail),
-        FeedEvent::Reply { asked: Asked::Flow(flow), reply } => out = flows::answered(ui, flow, *reply),
+        FeedEvent::Reply { asked: Asked::Flow(flow), reply } => {
+            if ui.known && !matches!(*reply, Reply::Unavailable { .. }) {
+                ui.connection = Connection::Live;
+            }
+            out = flows::answered(ui, flow, *reply);
+        }
         FeedEvent::Reply { asked, reply } => answered(ui, asked, *reply),
         FeedEvent::Brought(brought) => out = flows::brought(ui, brought),
         FeedEvent::Connection(connection) => {
             if let Connection::Lost { retry_in, .. } = &connection {
                 ui.retry_at = now.boottime_ms + retry_in.0;
-                if ui.connection == Connection::Live {
+                if !matches!(ui.connection, Connection::Lost { .. }) {
                     flows::lost(ui);
                 }
             }

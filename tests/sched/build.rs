@@ -8,6 +8,7 @@ use overnight::model::{
     WorkKind,
 };
 use overnight::protocol::{Command, Reply};
+use overnight::sched::picture::Picture;
 use overnight::sched::{
     Decision, Effect, EngineReport, Input, Moment, Remembered, Submission, World, check_transition, step,
 };
@@ -223,6 +224,8 @@ pub struct Rig {
     pub last: Decision,
     /// The world that the events alone make.
     shadow: World,
+    /// What subscribers are shown of it, if somebody has looked.
+    pub picture: Picture,
     next_reply: u64,
 }
 
@@ -243,6 +246,7 @@ impl Rig {
             effects: Vec::new(),
             last: Decision::default(),
             shadow: World::default(),
+            picture: Picture::default(),
             next_reply: 0,
         };
         rig.step(vec![Input::Host(host), Input::Devices(rig.gpus.clone())]);
@@ -261,6 +265,7 @@ impl Rig {
             check_transition(&mut self.shadow, &self.world, &decision, &self.now)
                 .expect("an invariant is broken");
         }
+        self.picture.touch(&self.world);
         self.disk.append(&mut self.world, &decision.events);
         self.effects.extend(decision.effects.iter().cloned());
         self.last = decision;

@@ -394,7 +394,7 @@ fn an_account_undoes_its_own() {
 }
 
 fn asked(rig: &Rig, id: JobId, change: Change) -> WhatIf {
-    what_if(&rig.world, rig.job(id), change, None, &rig.now)
+    what_if(&rig.world, rig.job(id), change, &rig.now)
 }
 
 /// What the line really is, in the same words.
@@ -402,14 +402,14 @@ fn expectations(rig: &Rig) -> Vec<(JobId, Expectation)> {
     let line = rig.world.queue.line().next();
     let Some(first) = line else { return Vec::new() };
     // A change that is none: everything but the first job is left out unless it changed.
-    let same = what_if(&rig.world, first, Change::Priority(first.priority), None, &rig.now);
+    let same = what_if(&rig.world, first, Change::Priority(first.priority), &rig.now);
     assert_eq!((same.rows.len(), same.more), (1, 0), "{same:?}");
     assert_eq!(same.rows[0].old, same.rows[0].new);
     rig.world
         .queue
         .line()
         .map(|job| {
-            let one = what_if(&rig.world, job, Change::Priority(job.priority), None, &rig.now);
+            let one = what_if(&rig.world, job, Change::Priority(job.priority), &rig.now);
             (job.id, one.rows[0].old)
         })
         .collect()

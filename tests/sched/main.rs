@@ -12,6 +12,7 @@ mod edits;
 mod faults;
 mod invariants;
 mod lifecycle;
+mod pictures;
 mod planning;
 mod properties;
 mod races;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// A waiting job of a generated world.
 #[derive(Debug, Clone)]
-struct Asked {
+pub(crate) struct Asked {
     gpus: u32,
     cores: u32,
     secs: Option<u64>,
@@ -331,7 +331,7 @@ fn gpus(world: &World) -> Vec<&overnight::model::Gpu> {
 
 /// Anything that may come in, sensible or not.
 #[derive(Debug, Clone)]
-enum Noise {
+pub(crate) enum Noise {
     Submit(Asked, Option<u8>),
     Cancel(u64, u64, bool),
     Pause(u64),
@@ -360,7 +360,7 @@ enum Noise {
     Released(u64, u32),
 }
 
-fn noise() -> impl Strategy<Value = (u64, Noise)> {
+pub(crate) fn noise() -> impl Strategy<Value = (u64, Noise)> {
     let job = 1..12_u64;
     let lease = 1..12_u64;
     let attempt = 1..3_u32;
@@ -398,7 +398,7 @@ fn noise() -> impl Strategy<Value = (u64, Noise)> {
 }
 
 impl Noise {
-    fn input(self, rig: &Rig) -> Input {
+    pub(crate) fn input(self, rig: &Rig) -> Input {
         let now = rig.now;
         let task = TaskIx(0);
         let generation =

@@ -6,9 +6,10 @@
 mod door;
 mod lines;
 
-use super::message::{Mailbox, Message};
+use super::message::{Mailbox, Message, News};
 use crate::model::{Owner, Revision};
-use crate::protocol::{ClientMessage, Hello, PROTOCOL, Query, Reply, Request, ServerMessage};
+use crate::protocol::{ClientMessage, Hello, PROTOCOL, Query, Reply, Request, ServerMessage, Snapshot};
+use crate::sched::picture::Mark;
 use door::Door;
 use lines::{Lines, send, send_part};
 use std::collections::VecDeque;
@@ -213,16 +214,17 @@ async fn subscribed(
     // Also if this task is ended from outside.
     let _gone = Unsubscribe(desk.mailbox.clone());
     let mut since = None;
+    desk.revision.mark_changed();
     loop {
-        let due = desk.revision.has_changed().unwrap_or(true) || since.is_none();
+        let due = desk.revision.has_changed().unwrap_or(true);
         if due {
             desk.revision.mark_unchanged();
             let right = hall.large().await;
-            let (answer, update) = oneshot::channel();
-            desk.mailbox.send(Message::Update { since, answer }).await;
-            let Ok(update) = update.await else { return Ok(()) };
-            since = Some(update.revision);
-            send(&mut write, &ServerMessage::Update(update), right).await?;
+            let Some(news) = news(&desk, since).await else { return Ok(()) };
+            since = news.mark;
+            if let Some(update) = news.update {
+                send(&mut write, &ServerMessage::Update(update), right).await?;
+            }
         }
         let rest = tokio::time::Instant::now() + every;
         // Wait for a change, but not less than `every`; requests are answered meanwhile.
@@ -235,8 +237,18 @@ async fn subscribed(
                 () = tokio::time::sleep_until(rest), if tokio::time::Instant::now() < rest => {}
                 line = lines.next() => {
                     let Some(line) = line? else { break true };
-                    if let Ok(ClientMessage::Request(request)) = serde_json::from_slice(&line) {
-                        answer(&desk, hall, request, &mut write).await?;
+                    match serde_json::from_slice(&line) {
+                        // What comes next builds on it.
+                        Ok(ClientMessage::Request(Request::Query(Query::Snapshot { .. }))) => {
+                            let right = hall.large().await;
+                            let Some(news) = news(&desk, None).await else { return Ok(()) };
+                            since = news.mark;
+                            let mut all = Snapshot::default();
+                            let _whole = news.update.map(|update| all.fold(*update));
+                            send(&mut write, &ServerMessage::Reply(Reply::Snapshot(Box::new(all))), right).await?;
+                        }
+                        Ok(ClientMessage::Request(request)) => answer(&desk, hall, request, &mut write).await?,
+                        Ok(ClientMessage::Hello(_)) | Err(_) => {}
                     }
                 }
             }
@@ -245,6 +257,13 @@ async fn subscribed(
             return Ok(());
         }
     }
+}
+
+/// What changed since a picture; `None`: the scheduler ends.
+async fn news(desk: &Desk, since: Option<Mark>) -> Option<News> {
+    let (answer, news) = oneshot::channel();
+    desk.mailbox.send(Message::Update { since, answer }).await;
+    news.await.ok()
 }
 
 /// Tells the loop that a subscriber has left.

@@ -22,6 +22,8 @@ use crate::model::{
 const BACKFILL_DEPTH: usize = 1_000;
 /// After the first job that does not fit, this many behind it are told what they wait for.
 const EXPLAIN_DEPTH: usize = 256;
+/// What changes with every turn, of the line's front only: those that are paused or wait for others count too.
+const FRONT: usize = 1_024;
 /// The wait before the second attempt; doubled for each further one.
 const RETRY_WAIT: Span = Span::secs(5);
 /// The wait after an attempt that never ran, if the one before did.
@@ -131,6 +133,23 @@ pub(super) fn explain_line<'a>(world: &'a World, line: &[&'a Job], now: &'a Now)
         }
     };
     line.iter().map(|job| (job.id, explain(job))).collect()
+}
+
+/// The same of the front of the line only: as far as what a job waits for is worked out at all.
+pub(super) fn explain_front(world: &World, now: &Now) -> Vec<(JobId, Reason)> {
+    let mut walk = Walk::new(world, now);
+    let mut front = Vec::new();
+    for job in world.queue.line().take(FRONT) {
+        if walk.behind > EXPLAIN_DEPTH {
+            break;
+        }
+        let reason = match walk.consider(job) {
+            Verdict::Start(_) => Reason::Next,
+            Verdict::Wait(reason) => reason,
+        };
+        front.push((job.id, reason));
+    }
+    front
 }
 
 /// Why a job far down the line waits.

@@ -35,7 +35,7 @@ pub fn told(world: &World, jobs: &[JobId], outlook: &Outlook, now: &Now) -> Vec<
     jobs.iter()
         .filter_map(|id| world.queue.get(*id))
         .map(|job| {
-            let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
+            let forecast = outlook.forecasts.get(&job.id).cloned().unwrap_or_default();
             let reason = outlook.reasons.get(&job.id);
             SubmittedJob {
                 id: Some(job.id),

@@ -1,10 +1,9 @@
-//! The devices, and the running meter.
+//! The devices.
 
 use super::Frame;
-use crate::model::{DeviceState, Lease, Outcome, Unreadable, Uuid, clean_line};
-use crate::protocol::{GpuRow, MeterSummary, UserMeter};
+use crate::model::{DeviceState, Lease, Unreadable, Uuid, clean_line};
+use crate::protocol::GpuRow;
 use crate::sched::world::{Device, Drained, PROOFS, World};
-use std::collections::BTreeMap;
 
 /// The devices.
 pub fn gpus(world: &World, frame: &Frame<'_>) -> Vec<GpuRow> {
@@ -34,7 +33,7 @@ fn gpu(world: &World, uuid: &Uuid, device: &Device, ix: usize, frame: &Frame<'_>
         processes: reading.and_then(|reading| reading.processes.clone()).unwrap_or_default(),
         detail: device_detail(world, (uuid, device), holder, frame),
         enforced: false,
-        idle_since: None,
+        idle_since: device.idle_since().map(|since| since.wall_ms),
     }
 }
 
@@ -102,49 +101,4 @@ fn close_detail(device: &Device) -> Option<String> {
 
 fn said(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
-}
-
-/// The running meter.
-pub fn meter(world: &World, frame: &Frame<'_>) -> MeterSummary {
-    let now = &frame.now;
-    let week_began = frame.today_began - 6 * 86_400_000;
-    let mut users: BTreeMap<&str, UserMeter> = BTreeMap::new();
-    let mut summary = MeterSummary {
-        gpus_total: world.pool.gpus(),
-        today_began: frame.today_began,
-        ..MeterSummary::default()
-    };
-    for lease in world.ledger.iter().chain(world.leases.held()) {
-        let user = users.entry(&lease.owner.name).or_default();
-        let gpus = lease.held.devices.len() as u64;
-        let from = lease.granted.wall_ms;
-        let to = from + lease.held_for(now).map_or(0, |held| held.0 as i64);
-        let overlap = |since: i64| (to - from.max(since)).max(0).unsigned_abs() * gpus;
-        user.today_gpu_ms += overlap(frame.today_began);
-        user.week_gpu_ms += overlap(week_began);
-        summary.today_gpu_ms += overlap(frame.today_began);
-        if lease.ended.is_none() {
-            user.held += gpus as u32;
-            user.running += 1;
-            summary.gpus_held += gpus as u32;
-        }
-    }
-    for job in world.queue.line() {
-        users.entry(&job.owner.name).or_default().waiting += 1;
-    }
-    for job in world
-        .queue
-        .history()
-        .take_while(|job| job.done.as_ref().is_some_and(|(at, _)| at.wall_ms >= frame.today_began))
-    {
-        match job.done.as_ref().map(|(_, outcome)| outcome) {
-            Some(Outcome::Succeeded) => summary.today_ok += 1,
-            Some(Outcome::Failed(_) | Outcome::LimitReached) => summary.today_failed += 1,
-            Some(Outcome::Lost { .. }) => summary.today_lost += 1,
-            Some(Outcome::Cancelled { .. } | Outcome::NeverStarted { .. }) | None => {}
-        }
-    }
-    summary.users =
-        users.into_iter().map(|(user, meter)| UserMeter { user: user.to_owned(), ..meter }).collect();
-    summary
 }

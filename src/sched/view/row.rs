@@ -1,7 +1,9 @@
 //! A job as lists show it.
 
 use super::{Frame, Outlook};
-use crate::model::{AttemptState, Cursor, Job, JobId, Lease, Outcome, Revision, Run, Uuid, clean_line};
+use crate::model::{
+    AttemptState, Bytes, Cursor, Job, JobId, Lease, Outcome, Revision, Run, Task, Uuid, clean_line,
+};
 use crate::protocol::{EditMark, JobRow, OpenLease, TaskCounts};
 use crate::sched::forecast::Forecast;
 use crate::sched::plan::{Reason, ask};
@@ -42,10 +44,11 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     let ask = ask(world, job);
     let (closed_gpu_ms, closed_core_ms, waived_gpu_ms) = world.ledger.sums(job.id, &frame.now);
     let Holding { open, devices, indices } = holding(world, job);
+    let (mean_utilisation, peak_gpu_memory) = usage(world, job, &open);
     let state = job.state();
     let reason = outlook.reasons.get(&job.id);
     let (place, why) = place_and_why(world, (job, state), reason, frame, &indices);
-    let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
+    let forecast = outlook.forecasts.get(&job.id).cloned().unwrap_or_default();
     let directory = if frame.brief { PathBuf::default() } else { frame.jobs_dir.join(job.folder()) };
     let log = if frame.brief { PathBuf::default() } else { directory.join("log.txt") };
     JobRow {
@@ -95,8 +98,8 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
             _ => None,
         }),
         peak_memory: job.attempts().filter_map(|(_, attempt)| attempt.peak_memory).max(),
-        peak_gpu_memory: None,
-        mean_utilisation: job.tasks.first().and_then(|task| task.current().mean_utilisation),
+        peak_gpu_memory,
+        mean_utilisation,
         devices,
         gpu_indices: indices,
         command: if frame.brief { String::new() } else { command(job) },
@@ -104,6 +107,15 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         directory,
         warnings: job.warnings.len() as u32,
     }
+}
+
+/// Mean utilisation and highest device memory: of what it holds so far, else of its last attempt.
+fn usage(world: &World, job: &Job, open: &[OpenLease]) -> (Option<u8>, Option<Bytes>) {
+    if let Some(held) = open.first() {
+        return (world.pool.mean_utilisation(held.lease), world.pool.peak_memory(held.lease));
+    }
+    let last = job.tasks.first().map(Task::current);
+    (last.and_then(|last| last.mean_utilisation), last.and_then(|last| last.peak_gpu_memory))
 }
 
 /// When the limit of the run that is under way is reached.

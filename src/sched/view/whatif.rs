@@ -10,32 +10,21 @@ use crate::sched::world::World;
 /// Rows of an answer.
 const ROWS: usize = 50;
 
-/// What a change would do. `known`: an outlook and its moment, if there is one of this very revision.
-pub fn what_if(
-    world: &World,
-    row: &Job,
-    change: Change,
-    known: Option<(&Outlook, Now)>,
-    now: &Now,
-) -> WhatIf {
+/// What a change would do.
+pub fn what_if(world: &World, row: &Job, change: Change, now: &Now) -> WhatIf {
     let changed = match changed(world, row, change) {
         Ok(changed) => changed,
         Err(refused) => return WhatIf { refused: Some(refused), ..WhatIf::default() },
     };
-    let fresh = known.is_none().then(|| outlook(world, now));
-    let (old, now) = match (known, &fresh) {
-        (Some((known, at)), _) => (known, at),
-        (None, Some(fresh)) => (fresh, *now),
-        (None, None) => return WhatIf::default(),
-    };
+    let old = outlook(world, now);
     let line = world.queue.line_with(&changed);
-    let new = outlook_of(world, &line, &now);
+    let new = outlook_of(world, &line, now);
     let mut answer = WhatIf::default();
     // The changed job first, then the others in the order of the line as it would be.
     let others = line.iter().copied().filter(|job| job.id != row.id);
     for job in line.iter().copied().filter(|job| job.id == row.id).chain(others) {
         let before = world.queue.get(job.id).unwrap_or(job);
-        let (was, is) = (expectation(old, before, &now), expectation(&new, job, &now));
+        let (was, is) = (expectation(&old, before, now), expectation(&new, job, now));
         if was == is && job.id != row.id {
             continue;
         }
@@ -50,7 +39,7 @@ pub fn what_if(
 }
 
 fn expectation(outlook: &Outlook, job: &Job, now: &Now) -> Expectation {
-    let forecast = outlook.forecasts.get(&job.id).copied().unwrap_or_default();
+    let forecast = outlook.forecasts.get(&job.id).cloned().unwrap_or_default();
     Expectation {
         place: outlook.reasons.get(&job.id).map(|(place, _)| *place).filter(|place| *place > 0),
         starts_at: forecast.starts_at,

@@ -24,6 +24,11 @@ impl Ledger {
         self.leases.values()
     }
 
+    /// The oldest, if older ones may have been forgotten.
+    pub fn oldest_if_full(&self) -> Option<&Lease> {
+        self.leases.values().next().filter(|_| self.leases.len() >= LEDGER_LEN)
+    }
+
     /// The leases of a job.
     pub fn of_job(&self, job: JobId) -> impl Iterator<Item = &Lease> {
         self.by_job.get(&job).into_iter().flatten().filter_map(|id| self.leases.get(id))

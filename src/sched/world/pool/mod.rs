@@ -8,13 +8,15 @@ use proof::PROOFS_APART;
 
 use super::Leases;
 use crate::model::{
-    Accepted, Close, DeviceState, Fault, Gpu, GpuReading, HostReading, Lease, LeaseId, Now, Quarantine, Span,
-    Standing, Uuid, Verdict,
+    Accepted, Bytes, Close, DeviceState, Fault, Gpu, GpuReading, HostReading, Lease, LeaseId, Now,
+    Quarantine, Span, Standing, Uuid, Verdict,
 };
 use std::collections::BTreeMap;
 
 /// Not proven clean for this long after the end of its lease: quarantine.
 pub const DRAIN_MAX: Span = Span::secs(30);
+/// A held device that does nothing for so long is called idle.
+const IDLE_AFTER: Span = Span::secs(300);
 /// What is said of a device that has not been read.
 const NOT_READ: &str = "not read yet";
 
@@ -35,6 +37,8 @@ pub struct Device {
     pub accepted: Option<Accepted>,
     /// The last reading.
     pub reading: Option<GpuReading>,
+    /// The lease that holds it, and since when every reading has said that it does nothing.
+    idle: Option<(LeaseId, Now)>,
     /// How many readings in a row have shown it clean since it was reset, and when the last that counts was taken.
     proofs: Option<(u32, Now)>,
 }
@@ -57,8 +61,27 @@ pub struct Pool {
     pub listed: bool,
     /// What the operator has set instead of [`DRAIN_MAX`].
     pub drain_max: Option<Span>,
-    /// Sum and number of utilisation readings of each lease's devices while held. Not durable.
-    utilisation: BTreeMap<LeaseId, (u64, u64)>,
+    /// What the readings of each lease's devices have shown while it held them. Not durable.
+    usage: BTreeMap<LeaseId, Usage>,
+}
+
+/// What the readings of a lease's devices have shown while it held them.
+#[derive(Debug, Clone, Default)]
+struct Usage {
+    /// Percent, and how many readings told.
+    sum: u64,
+    count: u64,
+    peak_memory: Option<Bytes>,
+}
+
+impl Usage {
+    fn add(&mut self, reading: &GpuReading) {
+        if let Some(percent) = reading.utilisation {
+            self.sum += u64::from(percent);
+            self.count += 1;
+        }
+        self.peak_memory = self.peak_memory.max(reading.memory_used);
+    }
 }
 
 impl Device {
@@ -73,6 +96,7 @@ impl Device {
             fault: None,
             accepted: None,
             reading: None,
+            idle: None,
             proofs: None,
         }
     }
@@ -85,6 +109,14 @@ impl Device {
             fault: self.fault.clone(),
             accepted: self.accepted,
         }
+    }
+
+    /// Since when it is held and does nothing, once that has been so for long enough to be said.
+    pub fn idle_since(&self) -> Option<Now> {
+        let DeviceState::Held { lease } = &self.state else { return None };
+        let (idle, since) = self.idle.as_ref()?;
+        let last = self.reading.as_ref()?.at.since(since)?;
+        (idle == lease && last >= IDLE_AFTER).then_some(*since)
     }
 
     /// How many readings in a row have shown it clean since it was reset.
@@ -176,10 +208,14 @@ impl Pool {
         };
         let is_news = !device.reading.as_ref().is_some_and(is_older);
         if is_news {
-            if let (DeviceState::Held { lease }, Some(percent)) = (&device.state, reading.utilisation) {
-                let (sum, count) = self.utilisation.entry(*lease).or_default();
-                *sum += u64::from(percent);
-                *count += 1;
+            device.idle = match (&device.state, reading.utilisation) {
+                (DeviceState::Held { lease }, Some(0)) => {
+                    device.idle.filter(|(idle, _)| idle == lease).or(Some((*lease, reading.at)))
+                }
+                _ => None,
+            };
+            if let DeviceState::Held { lease } = &device.state {
+                self.usage.entry(*lease).or_default().add(reading);
             }
             device.reading = Some(reading.clone());
         }
@@ -188,7 +224,13 @@ impl Pool {
 
     /// Mean utilisation of a lease's devices over the readings taken while it held them, percent.
     pub fn mean_utilisation(&self, lease: LeaseId) -> Option<u8> {
-        self.utilisation.get(&lease).and_then(|(sum, count)| sum.checked_div(*count)).map(|mean| mean as u8)
+        let usage = self.usage.get(&lease)?;
+        usage.sum.checked_div(usage.count).map(|mean| mean as u8)
+    }
+
+    /// Highest memory in use on one of a lease's devices while it held them.
+    pub fn peak_memory(&self, lease: LeaseId) -> Option<Bytes> {
+        self.usage.get(&lease)?.peak_memory
     }
 
     /// Whether a device that is held or draining may be granted again after that.
@@ -243,7 +285,7 @@ impl Pool {
     pub(super) fn drain(&mut self, lease: &Lease) {
         self.cores_held = self.cores_held.saturating_sub(lease.held.cores);
         self.memory_held = self.memory_held.saturating_sub(lease.held.memory.0);
-        self.utilisation.remove(&lease.id);
+        self.usage.remove(&lease.id);
         let since = lease.ended.map_or(lease.granted, |(ended, _)| ended);
         for held in &lease.held.devices {
             self.set_state(&held.uuid, DeviceState::Draining { lease: lease.id, since });

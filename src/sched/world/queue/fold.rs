@@ -237,9 +237,10 @@ fn step_of(event: &Event, at: Now) -> Option<Step> {
 fn note(row: &mut Attempt, event: &Event) {
     match event {
         Event::AttemptStarted { enforcement, .. } => row.enforcement.clone_from(enforcement),
-        Event::AttemptEnded { peak_memory, mean_utilisation, notes, .. } => {
+        Event::AttemptEnded { peak_memory, mean_utilisation, peak_gpu_memory, notes, .. } => {
             row.peak_memory = *peak_memory;
             row.mean_utilisation = *mean_utilisation;
+            row.peak_gpu_memory = *peak_gpu_memory;
             row.notes.extend(notes.iter().cloned());
         }
         Event::AttemptReturned { outputs, notes, .. } => {

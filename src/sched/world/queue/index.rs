@@ -36,6 +36,10 @@ pub(super) struct Indexes {
     pub(super) asks: BTreeMap<u32, u32>,
     /// Waiting jobs that asked not to be started before a wall time.
     pub(super) start_after: BTreeSet<(i64, JobId)>,
+    /// Waiting jobs that somebody has paused, in their order.
+    pub(super) paused: BTreeSet<LineKey>,
+    /// How many jobs of each owner wait.
+    pub(super) waiting: BTreeMap<String, u32>,
     /// Waiting jobs that were tried before.
     pub(super) retrying: BTreeSet<JobId>,
 }
@@ -101,6 +105,10 @@ impl Indexes {
         if job.state() == Cursor::Queued {
             self.line.insert(key(job));
             *self.asks.entry(asked(job)).or_default() += 1;
+            count(&mut self.waiting, &job.owner.name);
+            if job.paused.is_some() && job.cancel.is_none() {
+                self.paused.insert(key(job));
+            }
             if let Some(at) = job.spec.request.start_after_ms {
                 self.start_after.insert((at, id));
             }
@@ -145,10 +153,12 @@ impl Indexes {
             if *count == 0 {
                 self.asks.remove(&asked(job));
             }
+            discount(&mut self.waiting, &job.owner.name);
         }
         if let Some(at) = job.spec.request.start_after_ms {
             self.start_after.remove(&(at, id));
         }
+        self.paused.remove(&key(job));
         self.live.remove(&id);
         self.busy.remove(&id);
         self.retrying.remove(&id);
@@ -177,6 +187,22 @@ where
         set.remove(&job);
         if set.is_empty() {
             map.remove(at);
+        }
+    }
+}
+
+fn count(counts: &mut BTreeMap<String, u32>, name: &str) {
+    match counts.get_mut(name) {
+        Some(count) => *count += 1,
+        None => drop(counts.insert(name.to_owned(), 1)),
+    }
+}
+
+fn discount(counts: &mut BTreeMap<String, u32>, name: &str) {
+    if let Some(count) = counts.get_mut(name) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(name);
         }
     }
 }

@@ -79,6 +79,18 @@ impl Queue {
         self.ix.line.iter().filter_map(|key| self.jobs.get(&key.job))
     }
 
+    /// The numbers of those in line that nobody has paused, first to go first; then those that somebody has. No job is
+    /// looked at.
+    pub fn line_ids(&self) -> impl Iterator<Item = JobId> {
+        let going = self.ix.line.iter().filter(|key| !self.ix.paused.contains(key));
+        going.chain(&self.ix.paused).map(|key| key.job)
+    }
+
+    /// How many jobs of each owner wait.
+    pub fn waiting_by_owner(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.ix.waiting.iter().map(|(name, count)| (name.as_str(), *count))
+    }
+
     /// How many wait.
     pub fn waiting(&self) -> usize {
         self.ix.line.len()
