@@ -10,7 +10,9 @@ mod fixtures;
 mod terminal;
 
 use overnight::protocol::{Reply, Request, ServerMessage, Snapshot};
-use overnight::tui::{Connector, Depth, Exit, Glyphs, Options, Session, SessionReader, SessionWriter, run};
+use overnight::tui::{
+    Connector, Depth, Exit, Glyphs, Options, Outside, Session, SessionReader, SessionWriter, run,
+};
 use rustix::process::Signal;
 use std::io::Write as _;
 use std::process::Command;
@@ -262,7 +264,7 @@ fn options() -> Options {
         tz: jiff::tz::TimeZone::UTC,
         me: String::new(),
         keys: Default::default(),
-        outside: Default::default(),
+        outside: Outside::default(),
     }
 }
 

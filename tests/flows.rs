@@ -122,8 +122,7 @@ fn a_file_is_picked_previewed_and_submitted_and_u_removes_it() {
 
 #[test]
 fn a_template_is_changed_in_a_private_copy_and_submitted_twice() {
-    let sandbox =
-        with_editor(&format!("printf '%s' \"$1\" > \"$HOME/edited\"; cat \"$HOME/new.yaml\" > \"$1\""));
+    let sandbox = with_editor("printf '%s' \"$1\" > \"$HOME/edited\"; cat \"$HOME/new.yaml\" > \"$1\"");
     fs::write(sandbox.dir().join("home/new.yaml"), waits(&sandbox, "go", 1)).unwrap();
     let mut terminal = sandbox.in_terminal(&[], 120, 36);
     terminal.wait_for_text("No jobs yet");
