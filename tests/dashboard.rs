@@ -3,6 +3,8 @@
 
 #[path = "support/fixtures.rs"]
 mod fixtures;
+#[path = "dashboard/flows.rs"]
+mod flows;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{ago, busy, done, empty, job, many, now, running};
@@ -634,7 +636,7 @@ fn a_cancel_asks_keeps_by_default_and_can_be_undone() {
     assert!(wakes.is_some_and(|ms| ms <= 1000), "the countdown moves: {wakes:?}");
     person.later(2000);
     assert!(person.sees().contains("cancelling #144 in 3 s"), "{}", person.sees());
-    assert_eq!(*command(&person.press("u")), Command::Undo { job: Some(JobId(144)) });
+    assert_eq!(*command(&person.press("u")), Command::Undo { job: None });
     person.ui.me = "ana".into();
     let sent = person.on(147).press("x y");
     assert!(matches!(command(&sent), Command::Cancel { undo: Span(10_000), .. }), "waiting: ten seconds");
@@ -681,18 +683,15 @@ fn a_held_key_costs_one_request_at_a_time_and_the_row_moves_at_once() {
     );
     let order = person.shown_jobs();
     assert_eq!(order[5..7], [150, 147], "{order:?}");
-    let sent = person.changes(150, |row| row.priority = wanted(0));
+    assert_eq!(person.changes(150, |row| row.priority = wanted(0)), Vec::new(), "within 400 ms of the first");
+    let sent = person.later(400);
     assert!(
         matches!(command(&sent), Command::SetPriority { priority, generation: Generation(2), .. } if *priority == wanted(30)),
         "{sent:?}"
     );
     assert_eq!(person.changes(150, |row| row.priority = wanted(30)), Vec::new());
     assert!(!person.sees().contains('~'), "settled: {}", person.sees());
-    let sent = person.press("u");
-    assert!(
-        matches!(command(&sent), Command::SetPriority { priority, .. } if *priority == wanted(-10)),
-        "{sent:?}"
-    );
+    assert_eq!(*command(&person.press("u")), Command::Undo { job: None });
 }
 
 #[test]
@@ -722,8 +721,12 @@ fn moves_go_to_the_place_asked_for_and_back() {
     assert_eq!(person.press("K"), Vec::new());
     assert!(person.message().contains("already first of me's jobs"), "{}", person.message());
     person.changes(152, |_| {});
-    let sent = person.press("u");
-    assert!(matches!(command(&sent), Command::Move { to: Place::Down, .. }), "{sent:?}");
+    person.later(400);
+    assert_eq!(
+        *command(&person.press("u")),
+        Command::Undo { job: None },
+        "the scheduler knows what was done"
+    );
     let sent = person.on(147).press("H");
     assert!(matches!(command(&sent), Command::Pause { .. }));
     let sent = person.on(148).press("H");
@@ -739,14 +742,15 @@ fn keys_that_cannot_be_followed_say_why() {
         (145, "t", "cannot move #145: its run has ended"),
         (142, "r", "cannot retry #142: it has not ended"),
         (148, "t", "cannot move #148: paused jobs have no place in line; H resumes"),
-        (142, "u", "nothing to undo"),
         (142, "Q", "Q does nothing here; ? shows the keys"),
     ] {
         assert_eq!(person.on(job).press(keys), Vec::new(), "{keys}");
         assert_eq!(person.message(), reason);
     }
     person.press("4");
-    assert!(matches!(command(&person.press("r")), Command::Retry { job: JobId(141), .. }));
+    let asks = person.press("r");
+    assert!(matches!(asks[..], [UiCommand::Detail(JobId(141))]), "what its end means is asked: {asks:?}");
+    assert!(matches!(command(&person.press("Enter")), Command::Retry { job: JobId(141), .. }));
     person.press("1");
     person.ui.connection = Connection::Lost { why: "gone".into(), retry_in: Span(0) };
     assert_eq!(person.on(147).press("+"), Vec::new());
@@ -990,7 +994,7 @@ fn deadlines_come_from_what_moves() {
     waits.jobs.retain(|row| row.state == Cursor::Queued);
     assert!(at(&waits, now()).is_some_and(|ms| ms > 1000), "waiting times, at the full minute");
     let mut told = fixtures::ui(&empty(), (80, 24), Glyphs::Ascii);
-    update(&mut told, Action::Undo, &empty(), now());
+    update(&mut told, Action::Log, &empty(), now());
     let gone = next_deadline(&told, &empty(), &now(), 1000).unwrap();
     assert!(gone >= 6000, "no message goes within six seconds: {gone}");
     tick(&mut told, &empty(), now().plus(Span(gone)));

@@ -11,7 +11,9 @@ mod fixtures;
 mod terminal;
 
 use overnight::protocol::{Reply, Request, ServerMessage, Snapshot};
-use overnight::tui::{Connector, Depth, Exit, Glyphs, Options, Session, SessionReader, SessionWriter, run};
+use overnight::tui::{
+    Connector, Depth, Exit, Glyphs, Options, Outside, Session, SessionReader, SessionWriter, run,
+};
 use rustix::process::Signal;
 use std::io::Write as _;
 use std::process::Command;
@@ -323,6 +325,7 @@ fn options() -> Options {
         mouse: false,
         sync: true,
         notify: overnight::config::Notify::Off,
+        outside: Outside::default(),
     }
 }
 

@@ -147,7 +147,8 @@ fn every_change_costs_no_more_bytes_than_it_may() {
             window.lines.push(LogLine { at, text: "09:24:00 step 1800/5000 acc 0.740".into() });
             let line = screen.cost();
             let with_its_job = screen.key(Action::Down);
-            screen.ui.me = "ana".into();
+            let own = screen.snap.jobs.iter().find(|row| Some(row.id) == screen.ui.queue_job);
+            screen.ui.me = own.unwrap().user.clone();
             let popup = screen.key(Action::Cancel);
             assert!(matches!(screen.ui.overlay, Some(Overlay::Confirm(Confirm { .. }))));
             screen.key(Action::Escape);

@@ -208,12 +208,29 @@ fn show(setup: &Setup, args: &DashboardArgs, may_start: bool) -> ExitCode {
     options.tz = setup.zone.clone();
     options.me.clone_from(&setup.environment.user);
     options.keys.clone_from(&setup.config.keys);
+    options.outside = outside(setup, args, options.outside.templates.take());
     let ui = &setup.config.ui;
     options.low_bandwidth = args.low_bandwidth || ui.low_bandwidth;
     (options.mouse, options.sync, options.notify) = (ui.mouse, ui.sync, ui.notify);
     match tui::run(options, connector::Scheduler::new(setup.clone(), may_start)) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => complain(&chain(&error)),
+    }
+}
+
+/// What the dashboard's flows need of the world outside.
+fn outside(setup: &Setup, args: &DashboardArgs, templates: Option<std::path::PathBuf>) -> tui::Outside {
+    let environment = &setup.environment;
+    tui::Outside {
+        editor: environment.editor.clone(),
+        pager: environment.pager.clone(),
+        shell: environment.own_shell.clone().or_else(|| Some(environment.shell.clone())),
+        // A folder that was removed while somebody is in it has no path: then nothing is found below it.
+        start: std::env::current_dir().unwrap_or_default(),
+        templates,
+        home: environment.home.clone().unwrap_or_default(),
+        environment: environment.for_work(),
+        cwd_file: args.cwd_file.clone(),
     }
 }
 

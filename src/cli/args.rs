@@ -89,6 +89,9 @@ pub struct DashboardArgs {
     /// For slow links: 16 colours, timers in minutes, GPU figures every five seconds, logs once a second.
     #[arg(long)]
     pub low_bandwidth: bool,
+    /// `O` writes the output folder there, for a shell function that goes to it.
+    #[arg(long, value_name = "FILE")]
+    pub cwd_file: Option<PathBuf>,
     /// How many colours, instead of what TERM and COLORTERM say: none, 16, 256 or true.
     #[arg(long, value_name = "DEPTH", value_parser = depth)]
     pub color: Option<Depth>,

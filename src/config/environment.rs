@@ -35,6 +35,10 @@ pub struct Environment {
     pub ssh: bool,
     /// `VISUAL`, else `EDITOR`.
     pub editor: Option<String>,
+    /// `PAGER`
+    pub pager: Option<String>,
+    /// `SHELL`: the person's, which may not be the account's.
+    pub own_shell: Option<PathBuf>,
     /// `PATH`
     pub path: Option<String>,
     /// `LD_LIBRARY_PATH`: where the driver's library may be. For our own processes, never for the work.
@@ -77,6 +81,8 @@ impl Environment {
             locale,
             ssh: text("SSH_CONNECTION").is_some(),
             editor: text("VISUAL").or_else(|| text("EDITOR")),
+            pager: text("PAGER"),
+            own_shell: absolute("SHELL"),
             path: text("PATH"),
             library_path: text("LD_LIBRARY_PATH"),
             shell: account.shell.or_else(|| absolute("SHELL")).unwrap_or_else(|| "/bin/sh".into()),

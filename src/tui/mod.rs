@@ -13,6 +13,7 @@
 
 mod arrange;
 mod deadline;
+mod errand;
 mod field;
 mod figures;
 mod filter;
@@ -46,6 +47,7 @@ use ratatui::layout::Rect;
 
 pub use arrange::{Arranged, Group, Key, Tables};
 pub use deadline::next_deadline;
+pub use errand::{Brought, Browsed, Errand};
 pub use field::Field;
 pub use filter::{Filter, FilterError};
 pub use fold::{Incomplete, fold};
@@ -64,7 +66,8 @@ pub use look::vision::{Need, Sight};
 pub use looks::{Effect, Fetched, Look, Slot, Taken, due};
 pub use news::{receive, tick};
 pub use overlay::{
-    Bulk, Button, Chooser, Clear, Columns, Confirm, Find, Fix, Mended, Menu, Overlay, Settings, Sought,
+    Bulk, Button, Chooser, Clear, Columns, Confirm, CopyMenu, Diff, Find, Fix, Mended, Menu, Overlay, Picker,
+    Quick, Retry, Review, Settings, Sought, UndoList, Wrong,
 };
 pub use panels::columns::Column;
 pub use panels::empty::SMALLEST;
@@ -74,10 +77,11 @@ pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
 pub use shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_window};
 pub use shell::logscan::{LogFind, LogFound};
-pub use shell::options::{Options, refusal};
+pub use shell::options::{Options, Outside, refusal};
 pub use shell::screen::{Output, Screenful, as_lines};
 pub use shell::{Exit, TuiError, run};
 pub use ui::{Level, LogView, Message, Opened, Screen, Tab, Ui};
+pub use update::flows::{Desk, FileFor, Flow};
 pub use update::{mode, update};
 pub use views::{GpuTab, GpusView, MeterView, Period, Range};
 

@@ -1,7 +1,7 @@
 //! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
 
-use crate::model::{JobId, Now, Span};
-use crate::protocol::{Connection, Reply, Snapshot, SubmittedJob};
+use crate::model::{JobId, Now, Outcome, Span};
+use crate::protocol::{Connection, Reply, Snapshot};
 use crate::tui::arrange;
 use crate::tui::figures;
 use crate::tui::fold::{fold, newly_done};
@@ -11,7 +11,7 @@ use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::{bulk, finding, pending};
+use crate::tui::update::{bulk, editing, finding, flows, pending};
 
 /// Takes in what arrived. Keys and hang-ups are the shell's and are not for here.
 pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> Vec<UiCommand> {
@@ -33,14 +33,24 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             changed(ui, snap, &open, &mut out);
         }
         FeedEvent::Detail(detail) => ui.detail = Some(detail),
+        FeedEvent::Reply { asked: Asked::Flow(flow), reply } => {
+            if ui.known && !matches!(*reply, Reply::Unavailable { .. }) {
+                ui.connection = Connection::Live;
+            }
+            out = flows::answered(ui, flow, *reply);
+        }
         FeedEvent::Reply { asked, reply } => {
             if !bulk::answered(ui, asked, &reply) {
                 answered(ui, asked, *reply);
             }
         }
+        FeedEvent::Brought(brought) => out = flows::brought(ui, brought),
         FeedEvent::Connection(connection) => {
             if let Connection::Lost { retry_in, .. } = &connection {
                 ui.retry_at = now.boottime_ms + retry_in.0;
+                if !matches!(ui.connection, Connection::Lost { .. }) {
+                    flows::lost(ui);
+                }
             }
             ui.connection = connection;
         }
@@ -49,7 +59,11 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
         }
         FeedEvent::Log(window) => ui.log.window = *window,
         FeedEvent::Found(id, found) => finding::found(ui, id, found),
-        FeedEvent::Written { .. } | FeedEvent::Input(_) | FeedEvent::ThemeChanged | FeedEvent::Hangup => {}
+        FeedEvent::Written { .. }
+        | FeedEvent::Input(_)
+        | FeedEvent::Returned(_)
+        | FeedEvent::ThemeChanged
+        | FeedEvent::Hangup => {}
     }
     out
 }
@@ -62,11 +76,17 @@ fn open_jobs(snap: &Snapshot) -> Vec<JobId> {
 }
 
 fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCommand>) {
+    let again = !ui.connected();
     ui.connection = Connection::Live;
     ui.known = true;
+    if again {
+        out.extend(editing::connected(ui));
+    }
     if let Some((row, outcome)) = newly_done(was_open, snap) {
         let text = format!("#{} {}: {outcome}", row.id, row.name);
-        let level = if outcome.is_success() { Level::Info } else { Level::Error };
+        // A cancel is what somebody wanted.
+        let fine = outcome.is_success() || matches!(outcome, Outcome::Cancelled { .. });
+        let level = if fine { Level::Info } else { Level::Error };
         // An error that nobody has read is not replaced by good news.
         out.push(UiCommand::Notify(format!("overnight: {text}")));
         if level == Level::Error || ui.message.as_ref().is_none_or(|message| message.level < Level::Error) {
@@ -81,7 +101,7 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
 const fn job_of(asked: Asked) -> Option<JobId> {
     match asked {
         Asked::Command(job) => job,
-        Asked::Subscription | Asked::Snapshot | Asked::Ping | Asked::Look(_) => None,
+        Asked::Subscription | Asked::Snapshot | Asked::Ping | Asked::Look(_) | Asked::Flow(_) => None,
         Asked::Detail(job) => Some(job),
     }
 }
@@ -96,9 +116,7 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     }
     match reply {
         Reply::Ok { message } => done(ui, asked, job, message),
-        Reply::Submitted { jobs, .. } => {
-            ui.say(Level::Info, accepted(&jobs), jobs.first().and_then(|job| job.id));
-        }
+        Reply::Submitted { jobs, .. } => flows::submitted(ui, &jobs),
         Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message } => {
             if let Some(job) = job {
                 ui.pending.remove(&job);
@@ -159,15 +177,6 @@ fn done(ui: &mut Ui, asked: Asked, job: Option<JobId>, message: String) {
         None => message,
     };
     ui.say(Level::Info, message, None);
-}
-
-/// What became of the jobs of a submission, in one line.
-fn accepted(jobs: &[SubmittedJob]) -> String {
-    let fate = |job: &SubmittedJob| {
-        let place = job.place.map_or_else(|| "starts".to_owned(), |place| format!("queued, place {place}"));
-        Some(format!("#{} {place}", job.id?))
-    };
-    jobs.iter().filter_map(fate).collect::<Vec<_>>().join("  ")
 }
 
 /// Time has passed: messages go, changes without an answer are given up, a countdown to the next try goes on.

@@ -17,7 +17,8 @@ use crate::tui::panels::logtime::Times;
 use crate::tui::shell::logfeed::LogWindow;
 use crate::tui::shell::logscan::LogFind;
 use crate::tui::update::bulk::Tally;
-use crate::tui::update::pending::{Pending, Undoable};
+use crate::tui::update::flows::Flows;
+use crate::tui::update::pending::Pending;
 use crate::tui::views::{GpusView, MeterView};
 use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -123,6 +124,8 @@ pub struct Message {
     pub armed: bool,
     /// When it goes, on the boot clock; errors stay.
     pub until: Option<u64>,
+    /// At the right, where there is room.
+    pub note: &'static str,
 }
 
 /// A line that was on the message row.
@@ -218,8 +221,6 @@ pub struct Ui {
     pub detail: Option<Box<JobDetail>>,
     /// Changes the scheduler has not confirmed yet.
     pub pending: BTreeMap<JobId, Pending>,
-    /// What `u` takes back, newest last.
-    pub undo: Vec<Undoable>,
     /// How we stand with the scheduler.
     pub connection: Connection,
     /// When the next try to connect is, on the boot clock.
@@ -248,8 +249,8 @@ pub struct Ui {
     pub said: VecDeque<Said>,
     /// Answers to one action on several jobs that are still to come.
     pub tally: Option<Tally>,
-    /// How many actions on several jobs there were: names them for the undo.
-    pub batches: u64,
+    /// The jobs of the last action, if it was done to several: `u` takes all of it back.
+    pub batch: Vec<JobId>,
     /// Devices whose new figures wait, and since when those on the screen are there, on the boot clock.
     pub gpus_behind: (u64, Vec<GpuRow>),
     /// The scheduler can be started from here.
@@ -262,6 +263,8 @@ pub struct Ui {
     pub meter_view: MeterView,
     /// What was fetched for the screens besides the snapshot.
     pub fetched: Fetched,
+    /// Flows of more than one step.
+    pub flows: Flows,
 }
 
 impl Ui {
@@ -292,7 +295,6 @@ impl Ui {
             log: LogView::default(),
             detail: None,
             pending: BTreeMap::new(),
-            undo: Vec::new(),
             connection: Connection::Lost { why: "connecting".to_owned(), retry_in: Span(0) },
             retry_at: 0,
             known: false,
@@ -307,13 +309,14 @@ impl Ui {
             tick_ms: None,
             said: VecDeque::new(),
             tally: None,
-            batches: 0,
+            batch: Vec::new(),
             gpus_behind: (0, Vec::new()),
             can_start: false,
             thrift: false,
             gpus_view: GpusView::default(),
             meter_view: MeterView::default(),
             fetched: Fetched::default(),
+            flows: Flows::default(),
         }
     }
 
@@ -340,7 +343,7 @@ impl Ui {
         if self.said.len() > SAID {
             self.said.pop_front();
         }
-        self.message = Some(Message { level, text, job, armed: job.is_some(), until });
+        self.message = Some(Message { level, text, job, armed: job.is_some(), until, note: "" });
     }
 }
 

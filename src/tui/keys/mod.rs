@@ -54,6 +54,23 @@ pub enum Action {
     PlaceDown,
     Pause,
     Retry,
+    /// Submit a new job.
+    New,
+    /// The request of a job, to be submitted once more with changes.
+    Duplicate,
+    /// The request of a waiting job in the editor.
+    Edit,
+    /// Four fields of it.
+    QuickEdit,
+    UndoList,
+    /// The menu of what can be copied.
+    Copy,
+    /// A shell in the output folder.
+    Shell,
+    /// The end of the dashboard; the shell around it goes to the output folder.
+    Leave,
+    /// The log in the pager.
+    Pager,
     /// Lift a GPU's quarantine.
     Clear,
     Log,
@@ -117,6 +134,8 @@ pub enum Action {
     Now,
     /// In a dialog or a form: the next button or field.
     NextButton,
+    /// The one before.
+    PreviousButton,
     /// In a dialog: press the button that has the focus.
     Press,
     /// In a text field: a character. In a menu: its letter.

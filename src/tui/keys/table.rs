@@ -34,11 +34,13 @@ pub enum Mode {
     Menu,
     /// A list of things that can be switched, or of lines to read.
     Picker,
+    /// Fields, or a card with letters of its own.
+    Form,
 }
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Queue,
         Self::History,
         Self::Gpus,
@@ -52,6 +54,7 @@ impl Mode {
         Self::Choose,
         Self::Menu,
         Self::Picker,
+        Self::Form,
     ];
 
     /// Its name.
@@ -69,12 +72,13 @@ impl Mode {
             Self::Choose => "list to choose from",
             Self::Menu => "menu",
             Self::Picker => "list of settings",
+            Self::Form => "form",
         }
     }
 
     /// Keys that are characters are text here.
     pub const fn is_text(self) -> bool {
-        matches!(self, Self::Input | Self::Choose | Self::Menu)
+        matches!(self, Self::Input | Self::Choose | Self::Menu | Self::Form)
     }
 }
 
@@ -176,7 +180,10 @@ const DIALOG: Modes = Modes::of(&[Mode::Dialog]);
 const CHOOSE: Modes = Modes::of(&[Mode::Choose]);
 const MENU: Modes = Modes::of(&[Mode::Menu]);
 const PICKER: Modes = Modes::of(&[Mode::Picker]);
-const TEXT: Modes = INPUT.and(CHOOSE);
+const FORM: Modes = Modes::of(&[Mode::Form]);
+const TEXT: Modes = INPUT.and(CHOOSE).and(FORM);
+/// A job that a key can be about.
+const JOBS: Modes = LISTS.and(OPENED);
 const ALWAYS: Modes = BASE.and(TEXT).and(DIALOG).and(MENU).and(PICKER);
 
 /// Every action and its keys. Rows that are hints come in the order in which the key line has them.
@@ -200,6 +207,21 @@ pub static TABLE: &[Binding] = &[
         "submit a finished job again",
         "retry",
     ),
+    row(
+        "new",
+        A::New,
+        "n",
+        LISTS.and(Modes::of(&[Mode::Detail])),
+        "new job: from a file, a template or an earlier one",
+        "new",
+    ),
+    row("edit", A::Edit, "e", ONE, "edit the request of a waiting job in the editor", "edit"),
+    row("quick-edit", A::QuickEdit, "E", ONE, "change GPUs, priority, time limit or name", ""),
+    row("duplicate", A::Duplicate, "D", TABLES.and(OPENED), "submit the same once more, with changes", ""),
+    row("copy", A::Copy, "y", JOBS, "copy id, paths, command, YAML or error", "copy"),
+    row("shell", A::Shell, "o", JOBS, "a shell in the output folder; `exit` comes back", ""),
+    row("leave", A::Leave, "O", JOBS, "quit, and go to the output folder (--cwd-file)", ""),
+    row("pager", A::Pager, "|", JOBS, "open the log in the pager", ""),
     row("clear", A::Clear, "c", GPUS, "lift the quarantine of a GPU: asks", "clear"),
     row("range", A::Range, "T", VIEWS, "how far back: the next stretch of time", "time range"),
     row("zoom-in", A::ZoomIn, "+ =", GPUS, "less time on the timeline", "zoom"),
@@ -245,7 +267,8 @@ pub static TABLE: &[Binding] = &[
     row("inbox", A::Show(Screen::Inbox), "5", BASE, "Inbox", ""),
     row("next-pane", A::NextPane, "Tab", BASE, "next pane, tab or screen", "next"),
     row("previous-pane", A::PreviousPane, "Shift-Tab", BASE, "the one before", ""),
-    row("undo", A::Undo, "u", BASE, "undo the newest cancel or move", ""),
+    row("undo", A::Undo, "u", BASE, "undo the newest change", ""),
+    row("undo-list", A::UndoList, "U", BASE, "everything that can still be undone", ""),
     row("freeze", A::Freeze, "p Z", BASE, "freeze the display, and let it go on", ""),
     row("refresh", A::Refresh, "R", BASE, "look at the inbox again", ""),
     row("palette", A::Palette, ":", BASE, "find an action by its name", ""),
@@ -268,7 +291,7 @@ pub static TABLE: &[Binding] = &[
         "",
         A::Escape,
         "Esc",
-        BASE.and(CHOOSE).and(INPUT).and(MENU),
+        BASE.and(TEXT).and(MENU),
         "close, clear message, filter, marks; never quits",
         "",
     ),
@@ -288,6 +311,15 @@ pub static TABLE: &[Binding] = &[
     row("", A::Up, "k Up", PICKER, "up", ""),
     row("", A::Down, "Down Tab", MENU, "down", ""),
     row("", A::Up, "Up Shift-Tab", MENU, "up", ""),
+    row("", A::Edit, "e", DIALOG, "edit again, where something was edited", ""),
+    row("", A::Down, "Down", DIALOG, "down", ""),
+    row("", A::Up, "Up", DIALOG, "up", ""),
+    row("", A::NextButton, "Tab", FORM, "next field or source", ""),
+    row("", A::PreviousButton, "Shift-Tab", FORM, "the one before", ""),
+    row("", A::Down, "Down", FORM, "down", ""),
+    row("", A::Up, "Up", FORM, "up", ""),
+    row("", A::PageDown, "PgDn", FORM, "a page down", ""),
+    row("", A::PageUp, "PgUp", FORM, "a page up", ""),
     row("", A::Down, "Down Tab", CHOOSE, "down", ""),
     row("", A::Up, "Up Shift-Tab", CHOOSE, "up", ""),
     row("", A::PageDown, "PgDn", CHOOSE, "a page down", ""),

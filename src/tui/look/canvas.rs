@@ -281,6 +281,29 @@ impl<'a> Canvas<'a> {
         self.put(x, y, 1, "]", self.theme.style(Role::Border))
     }
 
+    /// The keys of a card, in one row of it.
+    pub(in crate::tui) fn keys(&mut self, area: Rect, row: u16, keys: &[(&str, &str)]) {
+        let mut x = area.x.saturating_add(1);
+        for (key, words) in keys {
+            let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
+            let pieces = [
+                (*key, Role::KeyHint),
+                (" ", Role::KeyText),
+                (*words, Role::KeyText),
+                ("   ", Role::KeyText),
+            ];
+            x = self.pieces(rest, row, &pieces);
+        }
+        self.cursor.get_or_insert((area.x, area.y.saturating_add(row), false));
+    }
+
+    pub(in crate::tui) const fn vertical(&self) -> &'static str {
+        match self.glyphs {
+            Glyphs::Unicode | Glyphs::Blocks => "│",
+            Glyphs::Ascii => "|",
+        }
+    }
+
     pub(in crate::tui) const fn horizontal(&self) -> &'static str {
         match self.glyphs {
             Glyphs::Unicode | Glyphs::Blocks => "─",

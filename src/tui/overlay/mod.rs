@@ -1,24 +1,33 @@
 //! What lies over the screen; one at a time.
 //!
 //! Each kind has a file with its state, `paint` and `update`. A new one is a variant of [`Overlay`] and an arm in each of the
-//! three functions below. `update` takes the state out of the [`Ui`]: what is to stay open is put back.
+//! functions below. `update` takes the state out of the [`Ui`]: what is to stay open is put back.
 
 pub(in crate::tui) mod bulk;
 pub(in crate::tui) mod choose;
 pub(in crate::tui) mod columns;
 pub(in crate::tui) mod confirm;
+mod copy;
+mod diff;
 pub(in crate::tui) mod find;
 pub(in crate::tui) mod fix;
 pub(in crate::tui) mod help;
 pub(in crate::tui) mod menu;
 pub(in crate::tui) mod messages;
 pub(in crate::tui) mod palette;
+pub(in crate::tui) mod picker;
+pub(in crate::tui) mod quick;
+pub(in crate::tui) mod retry;
+pub(in crate::tui) mod review;
 pub(in crate::tui) mod settings;
+mod undo;
+mod verdict;
 
 use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::look::canvas::Canvas;
 use crate::tui::ui::Ui;
+use crate::tui::update::editing;
 use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
@@ -26,13 +35,20 @@ pub use bulk::Bulk;
 pub use choose::Chooser;
 pub use columns::Columns;
 pub use confirm::{Button, Clear, Confirm};
+pub use copy::CopyMenu;
+pub use diff::{Diff, Wrong};
 pub use find::{Find, Sought};
 pub use fix::{Fix, Mended};
 pub use menu::Menu;
+pub use picker::Picker;
+pub use quick::Quick;
+pub use retry::Retry;
+pub use review::Review;
 pub use settings::Settings;
+pub use undo::UndoList;
 
 /// What lies over the screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Overlay {
     /// The keys of this screen.
     Help(Chooser),
@@ -56,14 +72,40 @@ pub enum Overlay {
     Find(Find),
     /// The question before a job file is mended.
     Fix(Fix),
+    /// Where a new job starts.
+    Picker(Box<Picker>),
+    /// What is about to be submitted.
+    Review(Box<Review>),
+    /// What is about to be retried.
+    Retry(Retry),
+    /// What an edit changes.
+    Diff(Box<Diff>),
+    /// What is wrong with an edit.
+    Wrong(Box<Wrong>),
+    /// Four fields of a request.
+    Quick(Box<Quick>),
+    /// What can be undone.
+    Undo(Box<UndoList>),
+    /// What of a job to copy.
+    Copy(CopyMenu),
 }
 
 impl Overlay {
+    /// It shows its own keys.
+    pub(in crate::tui) const fn has_keys(&self) -> bool {
+        !matches!(self, Self::Help(_) | Self::Palette(_) | Self::Confirm(_) | Self::Clear(_))
+    }
+
+    pub(in crate::tui) const fn is_picker(&self) -> bool {
+        matches!(self, Self::Picker(_))
+    }
+
     /// What keys mean while it is there.
     pub(in crate::tui) const fn mode(&self) -> Mode {
         match self {
-            Self::Help(_) | Self::Palette(_) => Mode::Choose,
-            Self::Confirm(_) | Self::Clear(_) | Self::Fix(_) => Mode::Dialog,
+            Self::Help(_) | Self::Palette(_) | Self::Undo(_) | Self::Copy(_) => Mode::Choose,
+            Self::Confirm(_) | Self::Clear(_) | Self::Fix(_) | Self::Diff(_) | Self::Wrong(_) => Mode::Dialog,
+            Self::Picker(_) | Self::Review(_) | Self::Retry(_) | Self::Quick(_) => Mode::Form,
             Self::Bulk(bulk) => bulk.mode(),
             Self::Menu(_) => Mode::Menu,
             Self::Columns(_) | Self::Settings(_) | Self::Messages(_) => Mode::Picker,
@@ -86,6 +128,14 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Messages(scroll) => messages::paint(c, v, area, *scroll),
         Overlay::Find(find) => find::paint(c, v, area, find),
         Overlay::Fix(it) => fix::paint(c, v, area, it),
+        Overlay::Picker(picker) => picker::paint(c, v, area, picker),
+        Overlay::Review(review) => review::paint(c, v, area, review),
+        Overlay::Retry(retry) => retry::paint(c, v, area, *retry),
+        Overlay::Diff(diff) => diff::paint(c, area, diff),
+        Overlay::Wrong(wrong) => diff::paint_wrong(c, area, wrong),
+        Overlay::Quick(quick) => quick::paint(c, area, quick),
+        Overlay::Undo(list) => undo::paint(c, v, area, list),
+        Overlay::Copy(menu) => copy::paint(c, v, area, *menu),
     }
 }
 
@@ -108,15 +158,26 @@ pub(in crate::tui) fn update(
         Overlay::Messages(scroll) => messages::update(ui, scroll, action),
         Overlay::Find(find) => find::update(ui, snap, find, action),
         Overlay::Fix(it) => fix::update(ui, it, action),
+        Overlay::Picker(picker) => picker::update(ui, snap, picker, action),
+        Overlay::Review(review) => review::update(ui, review, action),
+        Overlay::Retry(retry) => retry::update(ui, retry, action),
+        Overlay::Diff(diff) => diff::update(ui, snap, diff, action),
+        Overlay::Wrong(wrong) => diff::update_wrong(ui, snap, wrong, action),
+        Overlay::Quick(quick) => quick::update(ui, quick, action),
+        Overlay::Undo(list) => undo::update(ui, list, action),
+        Overlay::Copy(menu) => copy::update(ui, snap, menu, action),
     }
 }
 
-/// What is to be done when it was closed by [`Action::Escape`].
+/// What is to be done when it was closed by [`Action::Escape`]: one level goes, where it has several.
 pub(in crate::tui) fn closed(ui: &mut Ui, overlay: Overlay) -> Vec<UiCommand> {
     match overlay {
-        Overlay::Settings(settings) => settings::revert(ui, &settings),
-        _ => Vec::new(),
+        Overlay::Review(review) => review::close(ui, review),
+        Overlay::Diff(_) | Overlay::Wrong(_) => return editing::drop_mark(ui),
+        Overlay::Settings(settings) => return settings::revert(ui, &settings),
+        _ => {}
     }
+    Vec::new()
 }
 
 /// The middle of an area.

@@ -8,11 +8,11 @@ use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut, width};
 use crate::tui::look::theme::Role;
 use crate::tui::looks;
-use crate::tui::overlay::palette;
+use crate::tui::overlay::{Overlay, palette};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Message};
 use crate::tui::update;
-use crate::tui::update::pending;
+use crate::tui::update::{copying, pending};
 use ratatui::layout::Rect;
 
 /// What the message row says: text, role, and what can be done about it.
@@ -30,7 +30,7 @@ fn message(v: &View<'_>) -> Option<(String, Role, &'static str)> {
         .or_else(|| notice(v))
 }
 
-fn told(Message { level, text, armed, .. }: &Message) -> (String, Role, &'static str) {
+fn told(Message { level, text, armed, note, .. }: &Message) -> (String, Role, &'static str) {
     let (mark, role) = match level {
         Level::Info => ("", Role::ToastInfo),
         Level::Warning => ("! ", Role::ToastWarn),
@@ -40,7 +40,7 @@ fn told(Message { level, text, armed, .. }: &Message) -> (String, Role, &'static
         (Level::Error, true) => "Enter: open   Esc: clear",
         (Level::Error, false) => "Esc: clear",
         (_, true) => "Enter: open",
-        (_, false) => "",
+        (_, false) => note,
     };
     (format!("{mark}{text}"), role, tail)
 }
@@ -95,6 +95,9 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
         return;
     }
     let room = usize::from(area.width);
+    // What is to be selected by hand goes before the words about it.
+    let selectable = tail == copying::NOTE && width(&text) + width(tail) + 2 > room;
+    let tail = if selectable { "sent (if allowed)" } else { tail };
     let tail_columns = if tail.is_empty() || room < 40 { 0 } else { width(tail) + 2 };
     let text = cut(&text, room.saturating_sub(tail_columns));
     c.text(area, 0, text, role);
@@ -140,6 +143,9 @@ pub(in crate::tui) fn counted_marked(v: &View<'_>) -> String {
 
 /// Only keys that do something for the selected job.
 fn keys(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    if v.ui.overlay.as_ref().is_some_and(Overlay::has_keys) {
+        return;
+    }
     let mode = update::mode(v.ui);
     let mut x = area.x;
     let mut last: Vec<(String, &str)> = Vec::new();

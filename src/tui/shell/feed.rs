@@ -7,10 +7,12 @@ use crate::model::{JobId, Span};
 use crate::protocol::{
     Command, Connection, JobDetail, Query, Reply, Request, ServerMessage, Snapshot, Update,
 };
+use crate::tui::errand::{Brought, Errand};
 use crate::tui::looks::Look;
 use crate::tui::overlay::Fix;
 use crate::tui::shell::logfeed::LogWindow;
 use crate::tui::shell::logscan::LogFound;
+use crate::tui::update::flows::Flow;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -80,6 +82,10 @@ pub enum FeedEvent {
         /// Why it could not be written.
         failed: Option<std::io::Error>,
     },
+    /// What an errand has brought.
+    Brought(Brought),
+    /// The program that had the terminal has ended.
+    Returned(Result<std::process::ExitStatus, String>),
     /// A key, a paste, a new size.
     Input(crossterm::event::Event),
     /// A theme's file was saved.
@@ -99,6 +105,8 @@ pub enum Asked {
     Detail(JobId),
     /// A command, and the job it is about.
     Command(Option<JobId>),
+    /// A step of a flow.
+    Flow(Flow),
     /// Whether it is there.
     Ping,
     /// Something a screen shows besides the snapshot.
@@ -115,6 +123,15 @@ pub enum UiCommand {
         /// The command.
         command: Command,
     },
+    /// A step of a flow.
+    Ask {
+        /// Which.
+        flow: Flow,
+        /// The request.
+        request: Request,
+    },
+    /// Fetch something, or run another program.
+    Errand(Errand),
     /// Ask for a job, whole.
     Detail(JobId),
     /// Ask for everything; connect at once if there is no connection.
@@ -171,11 +188,13 @@ impl UiCommand {
     fn request(self) -> Option<(Asked, Request)> {
         Some(match self {
             Self::Send { job, command } => (Asked::Command(job), Request::Command(command)),
+            Self::Ask { flow, request } => (Asked::Flow(flow), request),
             Self::Detail(job) => (Asked::Detail(job), Request::Query(Query::Job { job })),
             Self::Refresh => (Asked::Snapshot, Request::Query(Query::Snapshot { since: None })),
             Self::Ping => (Asked::Ping, Request::Query(Query::Ping)),
             Self::Look { look, query } => (Asked::Look(look), Request::Query(query)),
-            Self::ReadFile { .. }
+            Self::Errand(_)
+            | Self::ReadFile { .. }
             | Self::Mend(_)
             | Self::Start
             | Self::Notify(_)
@@ -265,7 +284,7 @@ impl Link {
                 if refresh && !sent {
                     // The link's thread has ended only if the dashboard has.
                     let _ended = hurry.send(Hurry::Again);
-                } else if let (false, Asked::Command(_)) = (sent, asked) {
+                } else if let (false, Asked::Command(_) | Asked::Flow(_)) = (sent, asked) {
                     let message = "no scheduler: nothing was changed".to_owned();
                     let reply = Box::new(Reply::Unavailable { message });
                     if events.send(FeedEvent::Reply { asked, reply }).is_err() {

@@ -1,6 +1,10 @@
 //! The loop of the dashboard: what arrives is taken in, then at most one frame is drawn. The only place that reads the clock.
 
+mod browse;
+mod errands;
+mod external;
 pub(in crate::tui) mod feed;
+mod input;
 pub(in crate::tui) mod logfeed;
 pub(in crate::tui) mod logscan;
 mod manner;
@@ -25,13 +29,15 @@ use crate::tui::looks;
 use crate::tui::overlay::fix;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
-use crate::tui::shell::options::Options;
+use crate::tui::shell::options::{Options, Outside};
 use crate::tui::shell::pace::Pace;
 use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
+use crate::tui::update::flows::Desk;
 use crate::tui::{figures, news};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use external::Absence;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -119,10 +125,10 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
     let writer =
         Writer::start(&events).map_err(|source| TuiError::Thread { doing: "writes frames", source })?;
     let can_start = connector.can_start();
-    Link { connector: Box::new(connector), events, commands: asked, every: Span(pace.frame_ms()) }
-        .start()
-        .map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
-    let mut shell = Shell::new(options, look, (commands, wants), (writer, pace));
+    let every = Span(pace.frame_ms());
+    let link = Link { connector: Box::new(connector), events: events.clone(), commands: asked, every };
+    link.start().map_err(|source| TuiError::Thread { doing: "talks to the scheduler", source })?;
+    let mut shell = Shell::new(options, look, (commands, wants, events), (writer, pace));
     shell.ui.can_start = can_start;
     let ended = shell.run(&arrives);
     drop(guard);
@@ -162,6 +168,10 @@ struct Shell {
     screen: Screenful<Writer>,
     commands: Sender<UiCommand>,
     wants: Sender<LogMessage>,
+    events: Sender<FeedEvent>,
+    outside: Outside,
+    /// Another program has the terminal.
+    away: Option<Absence>,
     pace: Pace,
     /// How many colours the terminal has.
     depth: Depth,
@@ -192,12 +202,13 @@ impl Shell {
     fn new(
         options: Options,
         look: Wanted,
-        (commands, wants): (Sender<UiCommand>, Sender<LogMessage>),
+        (commands, wants, events): (Sender<UiCommand>, Sender<LogMessage>, Sender<FeedEvent>),
         (writer, pace): (Writer, Pace),
     ) -> Self {
         let now = clock::now();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
         ui.me = options.me;
+        ui.flows.desk = Desk::of(&options.outside);
         let (keys, faults) = Keymap::with(&options.keys);
         ui.keys = Arc::new(keys);
         // All of them are in `:messages`; the first one is seen.
@@ -214,6 +225,9 @@ impl Shell {
             look,
             commands,
             wants,
+            events,
+            outside: options.outside,
+            away: None,
             pace,
             depth: options.depth,
             notify: options.notify,
@@ -274,6 +288,10 @@ impl Shell {
 
     /// Draws if something may have changed and the last frame is long enough ago.
     fn frame(&mut self) -> Result<(), TuiError> {
+        if self.away.is_some() {
+            self.dirty = false;
+            return Ok(());
+        }
         if !terminal::taken() {
             return Err(TuiError::Failed);
         }
@@ -322,7 +340,7 @@ impl Shell {
     /// Takes in one event.
     fn take(&mut self, event: FeedEvent, now: Now) -> Result<Next, TuiError> {
         let out = match event {
-            FeedEvent::Hangup if !terminal::taken() => return Err(TuiError::Failed),
+            FeedEvent::Hangup if !terminal::taken() && self.away.is_none() => return Err(TuiError::Failed),
             FeedEvent::Hangup => return Ok(Next::End(Exit::Hangup)),
             FeedEvent::Written { failed: Some(source), .. } => {
                 return Err(TuiError::Terminal { doing: "written to", source });
@@ -331,13 +349,15 @@ impl Shell {
                 self.offer(took_ms);
                 Vec::new()
             }
+            FeedEvent::Input(_) if self.away.is_some() => Vec::new(),
             FeedEvent::Input(event) => self.input(event, now),
+            FeedEvent::Returned(ended) => self.returned(ended, now)?,
             FeedEvent::ThemeChanged => {
                 self.redress();
                 Vec::new()
             }
             event => {
-                if !matches!(event, FeedEvent::Log(_) | FeedEvent::Found(..)) {
+                if !matches!(event, FeedEvent::Log(_) | FeedEvent::Found(..) | FeedEvent::Brought(_)) {
                     self.heard_ms = now.boottime_ms;
                     self.waiting_ms = None;
                 }
@@ -438,7 +458,13 @@ impl Shell {
                     self.ui.say(level, told, None);
                 }
                 UiCommand::Panic => std::panic::panic_any("a failure on purpose, by :panic"),
+                UiCommand::Errand(errand) => {
+                    if let Next::End(exit) = self.errand(errand)? {
+                        return Ok(Next::End(exit));
+                    }
+                }
                 command @ (UiCommand::Send { .. }
+                | UiCommand::Ask { .. }
                 | UiCommand::Detail(_)
                 | UiCommand::Refresh
                 | UiCommand::Start

@@ -7,6 +7,27 @@ use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// What flows need of the world outside.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// `VISUAL`, else `EDITOR`.
+    pub editor: Option<String>,
+    /// `PAGER`
+    pub pager: Option<String>,
+    /// The person's shell.
+    pub shell: Option<PathBuf>,
+    /// The folder the dashboard was started in.
+    pub start: PathBuf,
+    /// The person's own templates.
+    pub templates: Option<PathBuf>,
+    /// The home directory, for `~/` in job files.
+    pub home: PathBuf,
+    /// What goes along with a submission: `PATH`, `LANG`, `LC_*`.
+    pub environment: BTreeMap<String, String>,
+    /// The folder that the shell around the dashboard goes to is written there.
+    pub cwd_file: Option<PathBuf>,
+}
+
 /// How the dashboard is run.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -34,6 +55,8 @@ pub struct Options {
     pub sync: bool,
     /// How to tell of a job that ended while the window had no focus.
     pub notify: Notify,
+    /// For flows that leave the screen.
+    pub outside: Outside,
 }
 
 impl Options {
@@ -49,7 +72,7 @@ impl Options {
             .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")));
         Self {
             theme: set("OVERNIGHT_THEME").unwrap_or_else(|| if mono { "mono" } else { "auto" }.to_owned()),
-            theme_dir: config.map(|dir| dir.join("overnight/themes")),
+            theme_dir: config.as_ref().map(|dir| dir.join("overnight/themes")),
             depth: Depth::choose(lookup),
             glyphs: if utf8 { Glyphs::Unicode } else { Glyphs::Ascii },
             remote: set("SSH_CONNECTION").is_some(),
@@ -60,6 +83,10 @@ impl Options {
             mouse: false,
             sync: true,
             notify: Notify::Off,
+            outside: Outside {
+                templates: config.map(|dir| dir.join("overnight/templates")),
+                ..Outside::default()
+            },
         }
     }
 }

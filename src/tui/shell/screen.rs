@@ -6,6 +6,8 @@
 use crate::protocol::Snapshot;
 use crate::tui::look::theme::Theme;
 use crate::tui::ui::Ui;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
@@ -98,6 +100,12 @@ impl<W: Write> Screenful<W> {
         &self.output.out
     }
 
+    /// Sends a text to the clipboard by OSC 52. Whether the terminal takes it nobody learns.
+    pub fn copy(&mut self, text: &str) -> io::Result<()> {
+        self.output.push(&clipboard(text));
+        self.output.send()
+    }
+
     /// Draws; returns whether anything was written.
     pub fn draw(&mut self, ui: &Ui, snap: &Snapshot, theme: &Theme) -> io::Result<bool> {
         self.next.reset();
@@ -123,6 +131,11 @@ impl<W: Write> Screenful<W> {
         self.blank = false;
         sent.map(|()| true)
     }
+}
+
+/// The sequence that asks a terminal to take a text, raw: tmux and screen read it themselves.
+fn clipboard(text: &str) -> String {
+    format!("\x1b]52;c;{}\x07", BASE64.encode(text))
 }
 
 /// The terminal's cursor: parked on the selected row for screen readers, shown in inputs.

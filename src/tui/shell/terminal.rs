@@ -4,10 +4,10 @@
 //! hang-up watch end the process by themselves: crossterm's reader may never return once the terminal is gone.
 
 use crate::tui::shell::feed::FeedEvent;
-use crate::tui::shell::writer;
+use crate::tui::shell::{external, input, writer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,6 +110,32 @@ pub(in crate::tui) fn suspend() -> io::Result<()> {
     enter()
 }
 
+/// Takes the terminal again after another program has had it. What was typed for that program is not for the dashboard.
+pub(in crate::tui) fn again() -> io::Result<()> {
+    let stdin = rustix::stdio::stdin();
+    in_front(|| {
+        // Fails where there are no process groups to choose from; then reading tells.
+        let _ours = rustix::termios::tcsetpgrp(stdin, rustix::process::getpgrp());
+    });
+    let _flushed = rustix::termios::tcflush(stdin, rustix::termios::QueueSelector::IFlush);
+    enter()
+}
+
+/// Without being stopped: an interactive shell that was killed has left the terminal to a group that is gone.
+fn in_front(act: impl FnOnce()) {
+    #[expect(unsafe_code, reason = "there is no safe call for a thread's signal mask")]
+    // SAFETY: both sets are initialised by the calls that fill them, and live on this stack.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGTTOU);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut before);
+        act();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+    }
+}
+
 /// The size; what terminals had for ever where it cannot be asked.
 pub(in crate::tui) fn size() -> (u16, u16) {
     crossterm::terminal::size().ok().filter(|(width, height)| *width > 0 && *height > 0).unwrap_or((80, 24))
@@ -139,26 +165,29 @@ pub(in crate::tui) fn restore_on_panic(events: &Sender<FeedEvent>) {
 
 /// Starts the threads that read the terminal and watch for its end.
 pub(in crate::tui) fn start(events: &Sender<FeedEvent>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGWINCH])?;
+    let resized = events.clone();
     std::thread::Builder::new().name("signals".into()).spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            restore();
-            end(128 + signal);
-        }
-    })?;
-    let input = events.clone();
-    std::thread::Builder::new().name("input".into()).spawn(move || {
-        loop {
-            let Ok(event) = crossterm::event::read() else {
-                // Either the dashboard is gone too, or it hears that the terminal is.
-                let _gone = input.send(FeedEvent::Hangup);
-                return;
-            };
-            if input.send(FeedEvent::Input(event)).is_err() {
-                return;
+        for signal in signals.forever() {
+            match signal {
+                SIGWINCH => {
+                    input::resized();
+                    let (columns, rows) = size();
+                    // The dashboard ends by itself, or not at all.
+                    let _gone =
+                        resized.send(FeedEvent::Input(crossterm::event::Event::Resize(columns, rows)));
+                }
+                // Typed for the program that has the terminal.
+                SIGINT | SIGQUIT if external::is_away() => {}
+                signal => {
+                    external::abandon();
+                    restore();
+                    end(128 + signal);
+                }
             }
         }
     })?;
+    input::start(events)?;
     let hangup = events.clone();
     std::thread::Builder::new().name("hangup".into()).spawn(move || {
         // No flags asked for: only an error or a hang-up wakes it.
@@ -169,6 +198,7 @@ pub(in crate::tui) fn start(events: &Sender<FeedEvent>) -> io::Result<()> {
                 let _gone = hangup.send(FeedEvent::Hangup);
                 // The loop ends the dashboard; if it is stuck in the dead terminal, this does.
                 let _slept = poll(&mut [], Some(&Timespec { tv_sec: 1, tv_nsec: 0 }));
+                external::abandon();
                 end(128 + SIGHUP);
             }
         }

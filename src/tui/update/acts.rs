@@ -1,19 +1,19 @@
 //! What keys do to jobs, and the reason where they cannot. Pure: commands are returned.
 
 use crate::model::{Cursor, Generation, JobId, Priority, Span};
-use crate::protocol::{Command, Connection, JobRow, Place, Snapshot};
+use crate::protocol::{Connection, JobRow, Place, Snapshot};
 use crate::tui::UiCommand;
+use crate::tui::errand::Errand;
 use crate::tui::keys::Action;
-use crate::tui::overlay::{Bulk, Button, Confirm, Overlay};
+use crate::tui::overlay::{Bulk, Button, Confirm, CopyMenu, Overlay, Quick, retry};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::pending::{self, Change, Undoable};
-use crate::tui::update::{bulk, marks};
+use crate::tui::update::flows::{self, FileFor};
+use crate::tui::update::pending::{self, Change};
+use crate::tui::update::{bulk, copying, editing, marks};
 
 /// How far `+` and `-` go.
 pub(in crate::tui) const STEP: i64 = 10;
-/// Older changes are not undone any more.
-pub(in crate::tui) const UNDO_DEPTH: usize = 20;
 
 /// How long a cancel of this job can be undone.
 pub(in crate::tui) const fn undo_window(row: &JobRow) -> Span {
@@ -34,6 +34,11 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
         Action::Top | Action::Bottom | Action::PlaceUp | Action::PlaceDown => "move",
         Action::Pause => "pause",
         Action::Retry => "retry",
+        Action::Duplicate => "duplicate",
+        Action::Edit | Action::QuickEdit => "edit",
+        Action::Copy | Action::Shell | Action::Leave | Action::Pager if row.is_none() => {
+            return Some("no job is selected".to_owned());
+        }
         Action::Open if row.is_none() => return Some("nothing is selected".to_owned()),
         Action::Log if row.is_none() => return Some("no job is selected".to_owned()),
         _ => return None,
@@ -55,7 +60,8 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
     let reason = match (action, state) {
         (Action::Retry, _) if row.state != Cursor::Done => "it has not ended",
         (Action::Cancel, _) if row.state == Cursor::Done => "it has ended",
-        (Action::Retry | Action::Cancel, _) => return None,
+        (Action::Retry | Action::Cancel | Action::Duplicate, _) => return None,
+        (Action::Edit | Action::QuickEdit, None) if row.cancel_at.is_some() => "it is being cancelled",
         (Action::Pause, Some("already running")) => {
             return Some("running jobs cannot be paused; x cancels".to_owned());
         }
@@ -70,10 +76,49 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
     Some(format!("cannot {verb} #{}: {reason}", row.id))
 }
 
-/// Does an action to the selected job.
+/// Whether an action is done to jobs, and so by [`act`].
+pub(in crate::tui) const fn is_about_jobs(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Cancel
+            | Action::Raise
+            | Action::Lower
+            | Action::Top
+            | Action::Bottom
+            | Action::PlaceUp
+            | Action::PlaceDown
+            | Action::Pause
+            | Action::Retry
+            | Action::Duplicate
+            | Action::Edit
+            | Action::QuickEdit
+            | Action::Copy
+            | Action::Shell
+            | Action::Leave
+            | Action::Pager
+    )
+}
+
+/// Whether an action is done to all marked jobs.
+const fn is_for_many(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Cancel
+            | Action::Raise
+            | Action::Lower
+            | Action::Top
+            | Action::Bottom
+            | Action::PlaceUp
+            | Action::PlaceDown
+            | Action::Pause
+            | Action::Retry
+    )
+}
+
+/// Does an action to the marked jobs, else to the selected one; where it cannot be done, the reason is said.
 pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<UiCommand> {
     let marked = marks::shown(ui, ui.shown(snap));
-    if !marked.is_empty() {
+    if !marked.is_empty() && is_for_many(action) {
         return bulk::act(ui, snap, action, &marked);
     }
     let row = rows::selected(ui, ui.shown(snap)).and_then(|job| rows::find(snap, job));
@@ -81,8 +126,22 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<
         ui.say(Level::Warning, reason, None);
         return Vec::new();
     }
-    let Some(row) = row else { return Vec::new() };
+    row.map_or_else(Vec::new, |row| act_on(ui, snap, action, row))
+}
+
+fn act_on(ui: &mut Ui, snap: &Snapshot, action: &Action, row: &JobRow) -> Vec<UiCommand> {
     match action {
+        Action::Raise => priority(ui, row, STEP),
+        Action::Lower => priority(ui, row, -STEP),
+        Action::Top => place(ui, snap, row, Place::Top),
+        Action::Bottom => place(ui, snap, row, Place::Bottom),
+        Action::PlaceUp => place(ui, snap, row, Place::Up),
+        Action::PlaceDown => place(ui, snap, row, Place::Down),
+        Action::Pause => {
+            let asked = ui.pending.get(&row.id).and_then(pending::Pending::paused);
+            let pause = !asked.unwrap_or(row.paused_by.is_some());
+            change(ui, row, Change::Pause(pause))
+        }
         Action::Cancel if row.user != ui.me(snap) => {
             ui.overlay = Some(Overlay::Bulk(Bulk::new(ui, snap, Action::Cancel, &[row])));
             Vec::new()
@@ -92,23 +151,28 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<
             ui.overlay = Some(Overlay::Confirm(Confirm { job, generation, button }));
             Vec::new()
         }
-        Action::Raise => priority(ui, row, STEP),
-        Action::Lower => priority(ui, row, -STEP),
-        Action::Top => place(ui, snap, row, Place::Top),
-        Action::Bottom => place(ui, snap, row, Place::Bottom),
-        Action::PlaceUp => place(ui, snap, row, Place::Up),
-        Action::PlaceDown => place(ui, snap, row, Place::Down),
-        Action::Pause => {
-            let pause = row.paused_by.is_none();
-            remember(ui, row.id, vec![Change::Pause(!pause)]);
-            pending::ask(ui, row, &[Change::Pause(pause)])
+        Action::Retry => retry::open(ui, row),
+        Action::Duplicate => vec![flows::ask_file(row.id, FileFor::Duplicate)],
+        Action::Edit => editing::begin(ui, row),
+        Action::QuickEdit => {
+            ui.overlay = Some(Overlay::Quick(Box::new(Quick::new(row))));
+            Vec::new()
         }
-        Action::Retry => {
-            let command = Command::Retry { job: row.id, generation: row.generation };
-            vec![UiCommand::Send { job: Some(row.id), command }]
+        Action::Copy => {
+            ui.overlay = Some(Overlay::Copy(CopyMenu { job: row.id, at: 0 }));
+            Vec::new()
         }
+        Action::Shell => vec![UiCommand::Errand(Errand::Shell(copying::output(row)))],
+        Action::Leave => vec![UiCommand::Errand(Errand::Leave(copying::output(row)))],
+        Action::Pager => vec![UiCommand::Errand(Errand::Pager(row.log.clone()))],
         _ => Vec::new(),
     }
+}
+
+/// Changes one job: it is what `u` takes back next.
+fn change(ui: &mut Ui, row: &JobRow, change: Change) -> Vec<UiCommand> {
+    ui.batch.clear();
+    pending::ask(ui, row, &[change])
 }
 
 fn priority(ui: &mut Ui, row: &JobRow, by: i64) -> Vec<UiCommand> {
@@ -119,22 +183,16 @@ fn priority(ui: &mut Ui, row: &JobRow, by: i64) -> Vec<UiCommand> {
         ui.say(Level::Warning, format!("#{} has priority {old}: it ends there", row.id), None);
         return Vec::new();
     }
-    if asked.is_none() {
-        remember(ui, row.id, vec![Change::Priority(old)]);
-    }
-    pending::ask(ui, row, &[Change::Priority(new)])
+    change(ui, row, Change::Priority(new))
 }
 
 fn place(ui: &mut Ui, snap: &Snapshot, row: &JobRow, to: Place) -> Vec<UiCommand> {
     let mut jobs = snap.jobs.clone();
     pending::reorder(ui, &mut jobs);
     let Some((places, own)) = pending::group(&jobs, row.id) else { return Vec::new() };
-    let last = places.len() - 1;
-    let (stays, back) = match to {
-        Place::Top => (own == 0, vec![Change::Move(Place::Down); own]),
-        Place::Up => (own == 0, vec![Change::Move(Place::Down)]),
-        Place::Bottom => (own == last, vec![Change::Move(Place::Up); last - own]),
-        Place::Down => (own == last, vec![Change::Move(Place::Up)]),
+    let stays = match to {
+        Place::Top | Place::Up => own == 0,
+        Place::Bottom | Place::Down => own + 1 == places.len(),
     };
     if stays {
         let end = if matches!(to, Place::Top | Place::Up) { "first" } else { "last" };
@@ -143,15 +201,7 @@ fn place(ui: &mut Ui, snap: &Snapshot, row: &JobRow, to: Place) -> Vec<UiCommand
         ui.say(Level::Warning, text, None);
         return Vec::new();
     }
-    remember(ui, row.id, back);
-    pending::ask(ui, row, &[Change::Move(to)])
-}
-
-fn remember(ui: &mut Ui, job: JobId, changes: Vec<Change>) {
-    ui.undo.push(Undoable { job, changes, batch: 0 });
-    if ui.undo.len() > UNDO_DEPTH {
-        ui.undo.remove(0);
-    }
+    change(ui, row, Change::Move(to))
 }
 
 /// Carries out a cancel that was confirmed, if the job is still what was asked about.
@@ -177,43 +227,28 @@ pub(in crate::tui) fn cancel(
         return Vec::new();
     }
     if row.cancel_at.is_some() {
-        return pending::ask(ui, row, &[Change::Cancel { undo: Span(0), now: true }]);
+        return change(ui, row, Change::Cancel { undo: Span(0), now: true });
     }
     let undo = if at_once { Span(0) } else { undo_window(row) };
-    if !at_once {
-        remember(ui, job, Vec::new());
-    }
-    pending::ask(ui, row, &[Change::Cancel { undo, now: false }])
+    change(ui, row, Change::Cancel { undo, now: false })
 }
 
-/// Takes back the newest thing that can be taken back.
+/// Takes back the newest thing that can be taken back: what was submitted a moment ago, else what the scheduler knows.
 pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     if !ui.connected() {
         ui.say(Level::Warning, "cannot undo: no scheduler", None);
         return Vec::new();
     }
-    if let Some(batch) = bulk::newest(ui) {
-        return bulk::undo(ui, snap, &batch);
+    if let Some(out) = flows::take_back(ui, snap) {
+        return out;
     }
-    while let Some(last) = ui.undo.pop() {
-        let Some(row) = rows::find(snap, last.job).filter(|row| row.state != Cursor::Done) else { continue };
-        if last.changes.is_empty() {
-            if pending::undoable(row, &ui.now) || ui.pending.contains_key(&row.id) {
-                return vec![take_back(last.job)];
-            }
-        } else if row.state == Cursor::Queued {
-            return pending::ask(ui, row, &last.changes);
-        }
+    if !ui.batch.is_empty() {
+        let jobs = std::mem::take(&mut ui.batch);
+        return bulk::undo(ui, snap, &jobs);
     }
-    // A cancel that another client asked for, or this one before it was closed.
-    let open = snap.jobs.iter().filter(|row| pending::undoable(row, &ui.now));
-    if let Some(row) = open.max_by_key(|row| row.cancel_at) {
-        return vec![take_back(row.id)];
+    // What was pressed and has not gone out yet is the newest.
+    if pending::take_back(ui) {
+        return Vec::new();
     }
-    ui.say(Level::Warning, "nothing to undo", None);
-    Vec::new()
-}
-
-pub(in crate::tui) const fn take_back(job: JobId) -> UiCommand {
-    UiCommand::Send { job: Some(job), command: Command::Undo { job: Some(job) } }
+    vec![flows::undo(None)]
 }

@@ -8,8 +8,8 @@ use crate::tui::overlay::{Bulk, Overlay};
 use crate::tui::rows;
 use crate::tui::shell::feed::Asked as WhatAsked;
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::acts::{self, STEP, UNDO_DEPTH, undo_window};
-use crate::tui::update::pending::{self, Change, Pending, Undoable};
+use crate::tui::update::acts::{self, STEP, undo_window};
+use crate::tui::update::pending::{self, Change, Pending};
 use std::collections::BTreeSet;
 
 /// More jobs than this are only cancelled, or submitted again, after their number was typed.
@@ -65,7 +65,7 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action, jobs: &
             able.retain(|row| row.paused_by.is_none() == pause);
             let verb = if pause { "paused" } else { "resumed" };
             let change = Change::Pause(pause);
-            each(ui, verb, &able, refused, |_, _| Ok((vec![change], vec![Change::Pause(!pause)])))
+            each(ui, verb, &able, refused, |_, _| Ok(change))
         }
         Action::Top => moved(ui, snap, Place::Top, able, refused),
         Action::Bottom => moved(ui, snap, Place::Bottom, able, refused),
@@ -75,8 +75,8 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action, jobs: &
     }
 }
 
-/// What is asked of a job and what takes it back; or why nothing is.
-type Asked = Result<(Vec<Change>, Vec<Change>), String>;
+/// What is asked of a job; or why nothing is.
+type Asked = Result<Change, String>;
 
 fn each(
     ui: &mut Ui,
@@ -85,14 +85,15 @@ fn each(
     mut refused: Vec<String>,
     change: impl Fn(&Ui, &JobRow) -> Asked,
 ) -> Vec<UiCommand> {
-    let batch = next_batch(ui);
+    ui.batch.clear();
     let mut out = Vec::new();
     let (mut sent, mut done) = (BTreeSet::new(), 0);
     for row in jobs {
         match change(ui, row) {
-            Ok((changes, back)) => {
-                remember(ui, row.id, back, batch);
-                let commands = pending::ask(ui, row, &changes);
+            Ok(change) => {
+                // The last one is taken back first.
+                ui.batch.insert(0, row.id);
+                let commands = pending::ask(ui, row, &[change]);
                 if commands.is_empty() {
                     // It goes out when what is on its way has come back, and speaks for itself.
                     done += 1;
@@ -115,7 +116,7 @@ fn priority(ui: &Ui, row: &JobRow, by: i64) -> Asked {
     if new == old {
         return Err(format!("#{} has priority {old}: it ends there", row.id));
     }
-    Ok((vec![Change::Priority(new)], vec![Change::Priority(old)]))
+    Ok(Change::Priority(new))
 }
 
 /// Moves jobs so that they keep their order among themselves.
@@ -155,8 +156,7 @@ fn moved(
                 row.id, row.user, row.priority
             ));
         }
-        // The scheduler knows where it was.
-        Ok((vec![Change::Move(to)], Vec::new()))
+        Ok(Change::Move(to))
     })
 }
 
@@ -176,7 +176,7 @@ pub(in crate::tui) fn cancel(
     each(ui, "cancelled", &rows, refused, |_, row| {
         let kill = row.cancel_at.is_some();
         let undo = if at_once || kill { Span(0) } else { undo_window(row) };
-        Ok((vec![Change::Cancel { undo, now: kill }], Vec::new()))
+        Ok(Change::Cancel { undo, now: kill })
     })
 }
 
@@ -217,51 +217,14 @@ fn unchanged<'a>(
     (able, refused)
 }
 
-fn next_batch(ui: &mut Ui) -> u64 {
-    ui.batches += 1;
-    ui.batches
-}
-
-fn remember(ui: &mut Ui, job: JobId, changes: Vec<Change>, batch: u64) {
-    ui.undo.push(Undoable { job, changes, batch });
-    // A batch is never cut in two.
-    while ui.undo.len() > UNDO_DEPTH && ui.undo.first().is_some_and(|oldest| oldest.batch != batch) {
-        ui.undo.remove(0);
-    }
-}
-
-/// The newest thing that can be taken back, if it was done to several jobs at once.
-pub(in crate::tui) fn newest(ui: &mut Ui) -> Option<Vec<Undoable>> {
-    let batch = ui.undo.last().map(|last| last.batch).filter(|batch| *batch > 0)?;
-    let from = ui.undo.iter().position(|one| one.batch == batch)?;
-    Some(ui.undo.drain(from..).rev().collect())
-}
-
 /// Takes one action on several jobs back, the whole of it, the last one first.
-pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot, batch: &[Undoable]) -> Vec<UiCommand> {
-    let (mut out, mut refused, mut sent, mut done) = (Vec::new(), Vec::new(), BTreeSet::new(), 0);
-    for one in batch {
-        let job = one.job;
-        match rows::find(snap, job) {
-            Some(row) if row.state != Cursor::Done && one.changes.is_empty() => {
-                out.push(acts::take_back(job));
-                sent.insert(job);
-            }
-            Some(row) if row.state == Cursor::Queued => {
-                let commands = pending::ask(ui, row, &one.changes);
-                if commands.is_empty() {
-                    done += 1;
-                } else {
-                    sent.insert(job);
-                }
-                out.extend(commands.into_iter().filter(|one| matches!(one, UiCommand::Send { .. })));
-            }
-            Some(_) => refused.push(format!("#{job} waits no more")),
-            None => refused.push(format!("#{job} is no longer there")),
-        }
-    }
-    begin(ui, "taken back", sent, done, refused);
-    out
+pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot, jobs: &[JobId]) -> Vec<UiCommand> {
+    let is_done = |job: &JobId| rows::find(snap, *job).is_none_or(|row| row.state == Cursor::Done);
+    let (gone, back): (Vec<JobId>, Vec<JobId>) = jobs.iter().copied().partition(is_done);
+    let refused = gone.iter().map(|job| format!("#{job} is no longer there")).collect();
+    begin(ui, "taken back", back.iter().copied().collect(), 0, refused);
+    let command = |job| Command::Undo { job: Some(job) };
+    back.into_iter().map(|job| UiCommand::Send { job: Some(job), command: command(job) }).collect()
 }
 
 fn begin(ui: &mut Ui, verb: &'static str, waiting: BTreeSet<JobId>, done: usize, refused: Vec<String>) {
@@ -288,6 +251,8 @@ pub(in crate::tui) fn answered(ui: &mut Ui, asked: WhatAsked, reply: &Reply) -> 
     };
     if let Some(why) = why {
         tally.refused.push(why);
+        // Nothing of this job is to be taken back with the others.
+        ui.batch.retain(|other| *other != job);
         ui.pending.remove(&job);
     } else {
         tally.done += 1;

@@ -2,8 +2,12 @@
 
 pub(in crate::tui) mod acts;
 pub(in crate::tui) mod bulk;
+pub(in crate::tui) mod copying;
+pub(in crate::tui) mod draft;
+pub(in crate::tui) mod editing;
 pub(in crate::tui) mod export;
 pub(in crate::tui) mod finding;
+pub(in crate::tui) mod flows;
 pub(in crate::tui) mod marks;
 pub(in crate::tui) mod mouse;
 pub(in crate::tui) mod pending;
@@ -116,6 +120,8 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Fix => return fix::ask(ui, snap),
         Action::Filter => ui.typing = true,
         Action::Undo => return acts::undo(ui, snap),
+        Action::UndoList => return flows::undo_list(ui),
+        Action::New => return flows::new_job(ui),
         Action::Log => open_log(ui, snap),
         Action::Follow | Action::Hold if ui.log.stopped_at.is_some() => ui.log.stopped_at = None,
         Action::Follow | Action::Hold => hold(ui, snap),
@@ -129,15 +135,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Prefix(c) => ui.prefix = Some(c),
         Action::Clear => gpus::ask(ui, snap),
         Action::Unknown(key) => unknown(ui, &key),
-        Action::Cancel
-        | Action::Raise
-        | Action::Lower
-        | Action::Top
-        | Action::Bottom
-        | Action::PlaceUp
-        | Action::PlaceDown
-        | Action::Pause
-        | Action::Retry => return acts::act(ui, snap, &action),
+        action if acts::is_about_jobs(&action) => return acts::act(ui, snap, &action),
         // Of overlays and texts, or done above.
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! Changes that were asked for and not confirmed yet: drawn at once, settled by the scheduler's next rows.
 //!
-//! At most one command a job is on its way; what is pressed meanwhile is put together and goes out when the first is
-//! confirmed, so that a held key costs a few round trips and not twenty. Pure.
+//! At most one command a job is on its way, and one in 400 ms; what is pressed meanwhile is put together and goes out when
+//! the first is confirmed, so that a held key costs a few round trips and not twenty. Pure.
 
 use crate::model::{Generation, JobId, JobState, Now, Priority, Span};
 use crate::protocol::{self, Command, JobRow, Place, Snapshot};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// One change of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub(in crate::tui) enum Change {
     /// Its priority.
     Priority(Priority),
     /// Its place in line.
@@ -30,29 +30,24 @@ pub enum Change {
     },
 }
 
-/// What is asked of one job. The front of the line is on its way.
+/// What is asked of one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
+    /// The front of the line is on its way.
+    flies: bool,
+    /// As the job was when it went out.
     sent: Generation,
+    sent_ms: u64,
     until_ms: u64,
     /// Changes are applied in the order in which they were asked for.
     turn: usize,
     line: VecDeque<Change>,
 }
 
-/// Something `u` takes back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undoable {
-    /// Of which job.
-    pub job: JobId,
-    /// What takes it back; empty for a cancel, which the scheduler undoes.
-    pub changes: Vec<Change>,
-    /// Several jobs were changed by one key and go back by one: which time that was; 0: this job alone.
-    pub batch: u64,
-}
-
 /// Without an answer a change is given up after this.
 const PATIENCE_MS: u64 = 5_000;
+/// What is pressed within this time of a request goes out as one.
+const TOGETHER_MS: u64 = 400;
 /// After an answer the row follows at once, unless nothing changed.
 const SETTLE_MS: u64 = 700;
 
@@ -62,6 +57,14 @@ impl Pending {
         self.line.iter().rev().find_map(|change| match change {
             Change::Priority(priority) => Some(*priority),
             Change::Move(_) | Change::Pause(_) | Change::Cancel { .. } => None,
+        })
+    }
+
+    /// Whether it is asked to be paused.
+    pub(in crate::tui) fn paused(&self) -> Option<bool> {
+        self.line.iter().rev().find_map(|change| match change {
+            Change::Pause(pause) => Some(*pause),
+            Change::Priority(_) | Change::Move(_) | Change::Cancel { .. } => None,
         })
     }
 
@@ -99,26 +102,56 @@ impl Change {
 
 /// Asks for changes of a job; returns what goes out now.
 pub(in crate::tui) fn ask(ui: &mut Ui, row: &JobRow, changes: &[Change]) -> Vec<UiCommand> {
-    let until_ms = ui.now.boottime_ms + PATIENCE_MS;
+    let now = ui.now.boottime_ms;
     if let Some(pending) = ui.pending.get_mut(&row.id) {
         for change in changes {
-            // A newer priority replaces one that has not gone out.
-            let waiting = pending.line.len() > 1;
-            match (change, pending.line.back_mut()) {
-                (Change::Priority(_), Some(last @ Change::Priority(_))) if waiting => *last = *change,
-                _ => pending.line.push_back(*change),
-            }
+            pending.put(*change);
         }
         return Vec::new();
     }
     let Some(first) = changes.first() else { return Vec::new() };
     let line = changes.iter().copied().collect();
+    let until_ms = now + PATIENCE_MS;
     let turn = ui.pending.values().map(|pending| pending.turn + 1).max().unwrap_or(0);
-    ui.pending.insert(row.id, Pending { sent: row.generation, until_ms, turn, line });
+    let pending = Pending { flies: true, sent: row.generation, sent_ms: now, until_ms, turn, line };
+    ui.pending.insert(row.id, pending);
     let send = UiCommand::Send { job: Some(row.id), command: first.command(row.id, row.generation) };
     // What it does to the others is asked before it is done: afterwards it would do nothing more.
     let look = first.what_if(row.id).map(|look| look.ask(ui.now.wall_ms));
     look.into_iter().chain([send]).collect()
+}
+
+impl Pending {
+    /// Behind what was asked for; what it makes needless and has not gone out yet goes.
+    fn put(&mut self, change: Change) {
+        let gone = usize::from(self.flies);
+        let replaces = |one: &Change| match (one, change) {
+            (Change::Priority(_), Change::Priority(_)) | (Change::Pause(_), Change::Pause(_)) => true,
+            (Change::Move(_), Change::Move(to)) => matches!(to, Place::Top | Place::Bottom),
+            _ => false,
+        };
+        while self.line.len() > gone && self.line.back().is_some_and(replaces) {
+            self.line.pop_back();
+        }
+        let back = self.line.back().filter(|_| self.line.len() > gone);
+        let opposite = matches!(
+            (back, change),
+            (Some(Change::Move(Place::Up)), Change::Move(Place::Down))
+                | (Some(Change::Move(Place::Down)), Change::Move(Place::Up))
+        );
+        if opposite {
+            self.line.pop_back();
+        } else {
+            self.line.push_back(change);
+        }
+    }
+}
+
+/// Takes back what was pressed last and has not gone out yet; `false` if everything has.
+pub(in crate::tui) fn take_back(ui: &mut Ui) -> bool {
+    let waits = |pending: &&mut Pending| pending.line.len() > usize::from(pending.flies);
+    let newest = ui.pending.values_mut().filter(waits).max_by_key(|pending| pending.sent_ms);
+    newest.is_some_and(|pending| pending.line.pop_back().is_some())
 }
 
 /// Drops what the new rows confirm and sends what waited for it.
@@ -127,18 +160,22 @@ pub(in crate::tui) fn settle(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     let now = ui.now.boottime_ms;
     ui.pending.retain(|job, pending| {
         let Some(row) = rows::find(snap, *job) else { return false };
-        let confirmed = row.generation != pending.sent;
-        if !confirmed && now < pending.until_ms {
+        if pending.flies {
+            if row.generation == pending.sent && now < pending.until_ms {
+                return true;
+            }
+            pending.line.pop_front();
+            pending.flies = false;
+        }
+        let Some(next) = pending.line.front() else { return false };
+        if now < pending.sent_ms + TOGETHER_MS {
             return true;
         }
-        pending.line.pop_front();
-        pending.sent = row.generation;
-        pending.until_ms = now + PATIENCE_MS;
-        if let Some(next) = pending.line.front() {
-            out.extend(next.what_if(*job).map(|look| look.ask(ui.now.wall_ms)));
-            out.push(UiCommand::Send { job: Some(*job), command: next.command(*job, row.generation) });
-        }
-        !pending.line.is_empty()
+        out.extend(next.what_if(*job).map(|look| look.ask(ui.now.wall_ms)));
+        out.push(UiCommand::Send { job: Some(*job), command: next.command(*job, row.generation) });
+        (pending.flies, pending.sent) = (true, row.generation);
+        (pending.sent_ms, pending.until_ms) = (now, now + PATIENCE_MS);
+        true
     });
     out
 }
@@ -153,7 +190,10 @@ pub(in crate::tui) fn answered(ui: &mut Ui, job: JobId) {
 
 /// When the next change is given up.
 pub(in crate::tui) fn deadline(ui: &Ui) -> Option<u64> {
-    ui.pending.values().map(|pending| pending.until_ms).min()
+    let next = |pending: &Pending| {
+        if pending.flies { pending.until_ms } else { pending.sent_ms + TOGETHER_MS }
+    };
+    ui.pending.values().map(next).min()
 }
 
 /// The jobs of the line in the order they will have if everything asked for is granted.
@@ -209,6 +249,11 @@ fn shift(jobs: &mut [Arc<JobRow>], job: JobId, place: Place) {
 /// Waits in line: not paused, not under way.
 pub(in crate::tui) fn waits(row: &JobRow) -> bool {
     row.state == JobState::Queued && row.paused_by.is_none()
+}
+
+/// Has not started.
+pub(in crate::tui) fn is_queued(row: &JobRow) -> bool {
+    row.state == JobState::Queued
 }
 
 /// Whether a cancel of this job can still be undone.

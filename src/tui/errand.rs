@@ -1,0 +1,62 @@
+//! What is wanted of the world outside the screen, and what comes back: files, an editor, a pager, a shell, the clipboard.
+//!
+//! Plain data. Errands are returned by `update` and run by `shell`; what they bring is taken in by `news`.
+
+use std::path::PathBuf;
+
+/// What is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Errand {
+    /// The job files below the folder the dashboard was started in, and the templates.
+    Browse,
+    /// One job file's text.
+    Read(PathBuf),
+    /// A text in the editor, in a private copy.
+    EditText {
+        /// What the copy is called.
+        name: String,
+        /// The text.
+        text: Vec<u8>,
+    },
+    /// A file in the editor, where it lies.
+    EditFile(PathBuf),
+    /// A shell in a folder.
+    Shell(PathBuf),
+    /// A file in the pager.
+    Pager(PathBuf),
+    /// A text to the clipboard, as far as the terminal allows it.
+    Copy(String),
+    /// The end of the dashboard; the shell around it goes to this folder.
+    Leave(PathBuf),
+}
+
+/// What an errand brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Brought {
+    /// Job files and templates.
+    Browsed(Browsed),
+    /// The text of a file, or why it cannot be read.
+    Text {
+        /// Which.
+        path: PathBuf,
+        /// Its text: one byte more than is allowed, if it is too large.
+        text: Result<Vec<u8>, String>,
+    },
+    /// The editor has ended: the new text, `None` if it is the old one, or why there is none.
+    Edited(Result<Option<Vec<u8>>, String>),
+    /// A pager or a shell has ended.
+    Back,
+    /// It cannot be done, and why.
+    Failed(String),
+}
+
+/// Files to start a job from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Browsed {
+    /// The newest first.
+    pub files: Vec<PathBuf>,
+    /// There are more than were looked at.
+    pub cut: bool,
+    /// The user's own templates.
+    pub templates: Vec<PathBuf>,
+}
