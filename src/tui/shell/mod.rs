@@ -1,5 +1,6 @@
 //! The loop of the dashboard: what arrives is taken in, then at most one frame is drawn. The only place that reads the clock.
 
+mod asking;
 mod browse;
 mod errands;
 mod external;
@@ -10,6 +11,7 @@ pub(in crate::tui) mod logscan;
 mod manner;
 mod mend;
 mod newfile;
+mod obey;
 pub(in crate::tui) mod options;
 mod pace;
 pub(in crate::tui) mod screen;
@@ -20,13 +22,12 @@ mod writer;
 use crate::clock;
 use crate::config::Notify;
 use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
-use crate::protocol::{Command, Connection, MeterSummary, SchedulerInfo, Snapshot};
+use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
 use crate::tui::look::colour::Depth;
-use crate::tui::look::theme::{self, Theme};
+use crate::tui::look::theme::Theme;
 use crate::tui::looks;
-use crate::tui::overlay::fix;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
 use crate::tui::shell::options::{Options, Outside};
@@ -418,111 +419,5 @@ impl Shell {
         self.pace.pressed_ms = now.boottime_ms;
         self.pace.focus = self.pace.focus.and(Some(true));
         update::update(&mut self.ui, action, &self.snap, now)
-    }
-
-    /// Does what the view wants done.
-    fn obey(&mut self, wanted: Vec<UiCommand>) -> Result<Next, TuiError> {
-        for command in wanted {
-            match command {
-                UiCommand::Quit => return Ok(Next::End(Exit::Quit)),
-                UiCommand::Repaint => self.screen.repaint(),
-                UiCommand::Notify(text) => self.notify(&text)?,
-                UiCommand::ReadFile { name, path } => {
-                    fix::read(&mut self.ui, &self.snap, &name, mend::read(&path));
-                }
-                UiCommand::Mend(it) => {
-                    fix::wrote(&mut self.ui, &it.name, mend::write(&it.path, &it.was, &it.new));
-                    let rescan = UiCommand::Send { job: None, command: Command::Rescan };
-                    self.commands.send(rescan).map_err(|_| TuiError::Failed)?;
-                }
-                UiCommand::Suspend => {
-                    terminal::suspend()
-                        .map_err(|source| TuiError::Terminal { doing: "taken back", source })?;
-                    self.ui.size = terminal::size();
-                    self.screen.resize(self.ui.size);
-                    crate::tui::settle(&mut self.ui, &self.snap);
-                    self.mouse()?;
-                }
-                UiCommand::Mouse(_) => self.mouse()?,
-                UiCommand::Theme(name) => {
-                    self.look.name = name;
-                    self.dress();
-                }
-                UiCommand::Themes => {
-                    let all = theme::list(self.look.dir.as_deref()).into_iter();
-                    self.ui.themes =
-                        all.map(|theme| (theme.name, theme.problem.unwrap_or(theme.about))).collect();
-                }
-                UiCommand::Write { file, text, what } => {
-                    let (level, told) = newfile::write(&file, &text, &what);
-                    self.ui.say(level, told, None);
-                }
-                UiCommand::Panic => std::panic::panic_any("a failure on purpose, by :panic"),
-                UiCommand::Errand(errand) => {
-                    if let Next::End(exit) = self.errand(errand)? {
-                        return Ok(Next::End(exit));
-                    }
-                }
-                command @ (UiCommand::Send { .. }
-                | UiCommand::Ask { .. }
-                | UiCommand::Detail(_)
-                | UiCommand::Refresh
-                | UiCommand::Start
-                | UiCommand::Look { .. }
-                | UiCommand::Ping) => {
-                    let now_ms = self.ui.now.boottime_ms;
-                    self.waiting_ms.get_or_insert(now_ms);
-                    self.commands.send(command).map_err(|_| TuiError::Failed)?;
-                }
-            }
-        }
-        Ok(Next::Go)
-    }
-
-    /// Tells the terminal whether clicks are wanted.
-    fn mouse(&self) -> Result<(), TuiError> {
-        terminal::mouse(self.ui.mouse).map_err(|source| TuiError::Terminal { doing: "written to", source })
-    }
-
-    /// Notices that the scheduler has gone quiet.
-    fn listen(&mut self, now: Now) {
-        let quiet = now.boottime_ms.saturating_sub(self.heard_ms);
-        let lost = matches!(self.ui.connection, Connection::Lost { .. });
-        match self.waiting_ms {
-            Some(since) if !lost && now.boottime_ms >= since + PATIENCE_MS => {
-                self.ui.connection = Connection::Stale { age: Span(quiet) };
-            }
-            None if self.runs() && !lost && quiet >= QUIET_MS => {
-                self.waiting_ms = Some(now.boottime_ms);
-                // The thread is gone only if the dashboard ends.
-                let _ended = self.commands.send(UiCommand::Ping);
-            }
-            Some(_) | None => {}
-        }
-    }
-
-    /// Asks for what the screen shows and the dashboard does not have.
-    fn ask(&mut self) {
-        let (want, detail) = news::wants(&mut self.ui, &self.snap, self.want.as_ref());
-        if want != self.want {
-            self.want.clone_from(&want);
-            // The thread is gone only if the dashboard ends.
-            let _ended = self.wants.send(LogMessage::Want(want));
-        }
-        let finding = self.ui.log.find.as_ref().map(|find| find.id);
-        if finding != self.finding {
-            self.finding = finding;
-            let _ended = self.wants.send(LogMessage::Find(self.ui.log.find.clone()));
-        }
-        if let Some(command @ UiCommand::Detail(job)) = detail {
-            let revision = crate::tui::rows::find(&self.snap, job).map(|row| row.revision);
-            if self.detail_asked != Some((job, revision)) && self.ui.connected() {
-                self.detail_asked = Some((job, revision));
-                let _ended = self.commands.send(command);
-            }
-        }
-        for command in looks::due(&mut self.ui, &self.snap) {
-            let _ended = self.commands.send(command);
-        }
     }
 }

@@ -1,0 +1,53 @@
+//! What is asked of the scheduler and of the log's reader without a key: what the screen shows and the dashboard does not
+//! have, and whether somebody is there.
+
+use super::{PATIENCE_MS, QUIET_MS, Shell};
+use crate::model::{Now, Span};
+use crate::protocol::Connection;
+use crate::tui::shell::feed::UiCommand;
+use crate::tui::shell::logfeed::LogMessage;
+use crate::tui::{looks, news};
+
+impl Shell {
+    /// Notices that the scheduler has gone quiet.
+    pub(super) fn listen(&mut self, now: Now) {
+        let quiet = now.boottime_ms.saturating_sub(self.heard_ms);
+        let lost = matches!(self.ui.connection, Connection::Lost { .. });
+        match self.waiting_ms {
+            Some(since) if !lost && now.boottime_ms >= since + PATIENCE_MS => {
+                self.ui.connection = Connection::Stale { age: Span(quiet) };
+            }
+            None if self.runs() && !lost && quiet >= QUIET_MS => {
+                self.waiting_ms = Some(now.boottime_ms);
+                // The thread is gone only if the dashboard ends.
+                let _ended = self.commands.send(UiCommand::Ping);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// Asks for what the screen shows and the dashboard does not have.
+    pub(super) fn ask(&mut self) {
+        let (want, detail) = news::wants(&mut self.ui, &self.snap, self.want.as_ref());
+        if want != self.want {
+            self.want.clone_from(&want);
+            // The thread is gone only if the dashboard ends.
+            let _ended = self.wants.send(LogMessage::Want(want));
+        }
+        let finding = self.ui.log.find.as_ref().map(|find| find.id);
+        if finding != self.finding {
+            self.finding = finding;
+            let _ended = self.wants.send(LogMessage::Find(self.ui.log.find.clone()));
+        }
+        if let Some(command @ UiCommand::Detail(job)) = detail {
+            let revision = crate::tui::rows::find(&self.snap, job).map(|row| row.revision);
+            if self.detail_asked != Some((job, revision)) && self.ui.connected() {
+                self.detail_asked = Some((job, revision));
+                let _ended = self.commands.send(command);
+            }
+        }
+        for command in looks::due(&mut self.ui, &self.snap) {
+            let _ended = self.commands.send(command);
+        }
+    }
+}
