@@ -131,8 +131,9 @@ impl Person {
 fn command(sent: &[UiCommand]) -> &Command {
     match sent {
         // What a change does to others is asked before it is made.
-        [UiCommand::Look { .. }, UiCommand::Send { command, .. }] => command,
-        [UiCommand::Send { command, .. }] => command,
+        [UiCommand::Look { .. }, UiCommand::Send { command, .. }] | [UiCommand::Send { command, .. }] => {
+            command
+        }
         other => panic!("one command was expected: {other:?}"),
     }
 }

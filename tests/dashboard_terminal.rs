@@ -320,7 +320,7 @@ fn options() -> Options {
         remote: false,
         tz: jiff::tz::TimeZone::UTC,
         me: String::new(),
-        keys: Default::default(),
+        keys: std::collections::BTreeMap::new(),
         low_bandwidth: false,
         mouse: false,
         sync: true,
@@ -404,9 +404,7 @@ struct Fails(bool);
 
 impl Connector for Fails {
     fn connect(&mut self) -> Result<Box<dyn Session>, String> {
-        if std::mem::replace(&mut self.0, true) {
-            panic!("there is no second time");
-        }
+        assert!(!std::mem::replace(&mut self.0, true), "there is no second time");
         Err("not yet".to_owned())
     }
 }

@@ -88,9 +88,9 @@ fn make_ready(prepare: &Prepare, paths: &Paths, limits: SnapshotLimits) -> Resul
     }
     if !tree.exists() {
         if let Some(parent) = marker.parent() {
-            super::clerk::private_dir(parent).map_err(later)?;
+            super::clerk::private_dir(parent).map_err(|error| later(&error))?;
         }
-        std::fs::write(&marker, &of).map_err(later)?;
+        std::fs::write(&marker, &of).map_err(|error| later(&error))?;
         let (skip, keep) = (skip.clone(), keep.clone());
         let request = SnapshotRequest { dir: dir.clone(), skip, keep, limits, dest: tree.clone() };
         let report = files::snapshot(&request)?;
@@ -118,7 +118,7 @@ fn fingerprint(dir: &Path, skip: &[String], keep: &[String]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-fn later(error: std::io::Error) -> Unready {
+fn later(error: &std::io::Error) -> Unready {
     Unready::Later(error.to_string())
 }
 

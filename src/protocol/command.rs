@@ -23,6 +23,7 @@ pub struct Hello {
 /// What a client sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one at a time; a box would be noise at every use")]
 pub enum ClientMessage {
     /// First.
     Hello(Hello),
@@ -33,6 +34,7 @@ pub enum ClientMessage {
 /// One request; one reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one at a time; a box would be noise at every use")]
 pub enum Request {
     /// Change something.
     Command(Command),

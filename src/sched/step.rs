@@ -113,7 +113,7 @@ fn take(turn: &mut Turn<'_>, input: Input) {
     match input {
         Input::Submission(submission) => commands::submit(turn, *submission),
         Input::Command { by, command, reply_to } => commands::command(turn, &by, command, reply_to),
-        Input::Edit(edit) => commands::edit(turn, *edit),
+        Input::Edit(edit) => commands::edit(turn, &edit),
         Input::Engine(report) => reports::report(turn, report),
         Input::Devices(gpus) => devices::listed(turn, &gpus),
         Input::Readings(readings) => devices::read(turn, &readings),

@@ -125,8 +125,8 @@ fn settle_on(ui: &mut Ui, snap: &Snapshot) {
     if !order.contains(&ui.focus) {
         ui.focus = main_pane(ui);
     }
-    arrange::keep(ui, &snap);
-    marks::settle(ui, &snap);
+    arrange::keep(ui, snap);
+    marks::settle(ui, snap);
     for pane in [Pane::Queue, Pane::History, Pane::Gpus, Pane::Inbox] {
         let (count, at) = cursor(ui, snap, pane);
         let at = at.unwrap_or_else(|| ui.at.get(&pane).copied().unwrap_or(0).min(count.saturating_sub(1)));

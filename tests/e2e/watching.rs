@@ -70,7 +70,7 @@ fn an_attached_dashboard_where_nothing_changes_costs_the_scheduler_nothing() {
     // What the start and the drop left to do is done first.
     let quiet = |span: Duration| {
         let before = spent(pid);
-        std::thread::sleep(span);
+        std::thread::park_timeout(span);
         let after = spent(pid);
         (after.0 - before.0, after.1 - before.1)
     };
@@ -99,7 +99,7 @@ fn an_attached_dashboard_where_nothing_changes_costs_the_scheduler_nothing() {
         assert_eq!(update.rows.iter().map(|row| row.id).collect::<Vec<_>>(), [JobId(1)]);
         assert!(update.gpus.is_empty() && update.notices.is_none() && update.inbox.is_none());
         assert_eq!(picture.fold(update), Ok(()));
-        assert_eq!(picture.jobs[0].paused_by.is_some(), true);
+        assert!(picture.jobs[0].paused_by.is_some());
     }
     // What is asked for whole is what the next change builds on.
     let Reply::Snapshot(whole) =

@@ -216,7 +216,9 @@ fn who_has_been_away_for_long_gets_everything() {
 fn a_held_device_that_does_nothing_for_five_minutes_is_idle_and_one_that_cannot_be_read_is_not() {
     let mut rig = Rig::new(2);
     let ids = rig.submit_all(vec![job("lazy"), job("unreadable")]);
-    ids.iter().for_each(|id| rig.started(*id));
+    for id in &ids {
+        rig.started(*id);
+    }
     let since = rig.now.plus(Span::secs(1));
     let read = |rig: &mut Rig, secs, percent: Option<u8>| {
         rig.wait_with(secs, |reading| {

@@ -77,11 +77,11 @@ pub fn would_edit(world: &World, edit: &Edit) -> Reply {
 }
 
 /// Replaces what a job asks.
-pub(in crate::sched) fn edit(turn: &mut Turn<'_>, edit: Edit) {
-    let reply = match judge(turn.world, &edit) {
+pub(in crate::sched) fn edit(turn: &mut Turn<'_>, edit: &Edit) {
+    let reply = match judge(turn.world, edit) {
         Ok(judged) => {
-            let reply = edited(&edit, &judged, true);
-            apply(turn, &edit, judged);
+            let reply = edited(edit, &judged, true);
+            apply(turn, edit, judged);
             reply
         }
         Err(reply) => reply,

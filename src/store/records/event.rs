@@ -51,7 +51,6 @@ pub(crate) struct SubmissionRecord {
 
 record! {
     /// What happened. The source of an accepted submission is stored once, with the submission: here it is empty.
-    #[expect(clippy::large_enum_variant, reason = "it lives only while it is being written or read")]
     enum EventShape for Event {
         SubmissionAccepted {
             submission: u64,

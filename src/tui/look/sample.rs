@@ -162,7 +162,7 @@ mod tests {
 
     fn text(buf: &Buffer) -> String {
         buf.content.chunks(usize::from(buf.area.width)).fold(String::new(), |mut text, row| {
-            text.extend(row.iter().map(|cell| cell.symbol()));
+            text.extend(row.iter().map(ratatui::buffer::Cell::symbol));
             text.trim_end().to_owned() + "\n"
         })
     }
