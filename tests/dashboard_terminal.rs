@@ -318,6 +318,7 @@ fn options() -> Options {
         depth: Depth::C256,
         glyphs: Glyphs::Unicode,
         remote: false,
+        clock: overnight::clock::now,
         tz: jiff::tz::TimeZone::UTC,
         me: String::new(),
         keys: std::collections::BTreeMap::new(),

@@ -1,7 +1,8 @@
-//! Makes `screenshots/` from the running program: the demo in a terminal, its screens drawn as SVG and PNG.
+//! Makes `screenshots/` from the running dashboard: in a terminal, over one picture of a busy machine at one moment, its
+//! screens drawn as SVG and PNG. The same every time, to the byte.
 //!
-//! `cargo build --release && cargo run --example screenshots -- target/release/overnight`. PNG needs `rsvg-convert`
-//! (Debian: `librsvg2-bin`, `fonts-dejavu-core`).
+//! `cargo run --example screenshots` writes `screenshots/`; `-- --check` compares with what is there, and fails where a
+//! screen has changed. PNG needs `rsvg-convert` (Debian: `librsvg2-bin`, `fonts-dejavu-core`).
 
 #![expect(
     clippy::unwrap_used,
@@ -9,13 +10,19 @@
     reason = "a tool for developers: it fails loudly and reports"
 )]
 
+#[path = "../support/fixtures.rs"]
+#[expect(dead_code, reason = "pictures need a part of what tests need")]
+mod fixtures;
+#[path = "../support/looks.rs"]
+mod looks;
 #[path = "../support/pty.rs"]
 #[expect(dead_code, reason = "pictures need a part of what tests need")]
 mod pty;
+mod still;
 mod svg;
 
 use pty::Pty;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -25,58 +32,74 @@ struct Shot {
     size: (u16, u16),
     keys: &'static str,
     shows: &'static str,
-    /// The keys back to the queue.
-    back: &'static str,
+    theme: &'static str,
+}
+
+const fn shot(name: &'static str, size: (u16, u16), keys: &'static str, shows: &'static str) -> Shot {
+    Shot { name, size, keys, shows, theme: "okabe-dark" }
 }
 
 const SHOTS: &[Shot] = &[
-    Shot { name: "main-80x24", size: (80, 24), keys: "", shows: "estimate-pi", back: "" },
-    Shot { name: "main-120x40", size: (120, 40), keys: "", shows: "estimate-pi", back: "" },
-    Shot { name: "cancel-80x24", size: (80, 24), keys: "x", shows: "Keep it", back: "n" },
-    Shot { name: "gpus-120x40", size: (120, 40), keys: "2", shows: "GPU", back: "1" },
-    Shot { name: "meter-120x40", size: (120, 40), keys: "3", shows: "USER", back: "1" },
-    Shot { name: "help-80x24", size: (80, 24), keys: "?", shows: "cancel", back: "\x1b" },
+    shot("main-80x24", (80, 24), "jj", "acc 0.7"),
+    shot("main-120x40", (120, 40), "jj", "acc 0.7"),
+    shot("main-200x50", (200, 50), "jj", "acc 0.7"),
+    Shot { theme: "harbor-light", ..shot("light-120x40", (120, 40), "jj", "acc 0.7") },
+    Shot { theme: "mono", ..shot("mono-80x24", (80, 24), "jj", "acc 0.7") },
+    shot("gpus-120x40", (120, 40), "2", "#142"),
+    shot("meter-120x40", (120, 40), "3", "ana"),
+    shot("history-120x40", (120, 40), "4", "RESULT"),
+    shot("inbox-80x24", (80, 24), "5", "gpu_count"),
+    shot("cancel-80x24", (80, 24), "x", "Cancel #"),
+    shot("palette-80x24", (80, 24), ":pri", "raise"),
+    shot("help-80x24", (80, 24), "?", "cancel"),
 ];
 
-/// Jobs that run at the same time before the first picture is taken.
-const BUSY: usize = 2;
-
 fn main() {
-    let mut args = std::env::args_os().skip(1);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let binary = args.next().map_or_else(|| root.join("target/release/overnight"), PathBuf::from);
-    let out = args.next().map_or_else(|| root.join("screenshots"), PathBuf::from);
-    assert!(binary.is_file(), "no {}: build it first", binary.display());
-    std::fs::create_dir_all(&out).unwrap();
-
-    let mut demo = Command::new(&binary);
-    demo.args(["demo", "--gpus", "4", "--seed", "1"])
-        .env("TERM", "xterm-256color")
-        .env("COLORTERM", "truecolor")
-        .env("LANG", "C.UTF-8")
-        .env_remove("NO_COLOR");
-    let mut terminal = Pty::spawn(demo, 80, 24);
-    terminal.wait_until("a busy queue", |screen| {
-        let text = screen.contents();
-        text.matches(" RUN ").count() >= BUSY && text.contains(" WAIT ")
-    });
-    for shot in SHOTS {
-        take(&mut terminal, shot, &out);
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("screenshots");
+    match words[..] {
+        ["--show", theme] => still::show(theme),
+        [] => SHOTS.iter().for_each(|shot| take(shot, &root)),
+        ["--check"] => check(&root),
+        _ => panic!("usage: screenshots [--check]"),
     }
-    terminal.send("q");
-    terminal.wait_for_exit();
 }
 
-fn take(terminal: &mut Pty, shot: &Shot, out: &Path) {
+/// Makes them again and compares.
+fn check(kept: &Path) {
+    let made = tempfile::tempdir().unwrap();
+    let mut changed = Vec::new();
+    for shot in SHOTS {
+        take(shot, made.path());
+        let read = |dir: &Path| std::fs::read_to_string(dir.join(shot.name).with_extension("svg"));
+        if read(kept).ok() != read(made.path()).ok() {
+            changed.push(shot.name);
+        }
+    }
+    assert!(
+        changed.is_empty(),
+        "these look otherwise than in screenshots/: {changed:?}; look, and make them anew"
+    );
+    println!("{} pictures are as they were", SHOTS.len());
+}
+
+fn take(shot: &Shot, out: &Path) {
+    std::fs::create_dir_all(out).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut dashboard = Command::new(std::env::current_exe().unwrap());
+    dashboard.args(["--show", shot.theme]).env("TERM", "xterm-256color").current_dir(dir.path());
     let (cols, rows) = shot.size;
-    terminal.resize(cols, rows);
-    whole_frame(terminal);
+    let mut terminal = Pty::spawn(dashboard, cols, rows);
+    terminal.wait_for_text("LIVE");
+    whole_frame(&terminal);
     terminal.send(shot.keys);
-    whole_frame(terminal);
+    whole_frame(&terminal);
     terminal.wait_for_text(shot.shows);
     let picture = out.join(shot.name).with_extension("svg");
     std::fs::write(&picture, svg::draw(&terminal.screen())).unwrap();
-    terminal.send(shot.back);
+    terminal.send("\x03\x03");
+    terminal.wait_for_exit();
     let drawn = Command::new("rsvg-convert")
         .args(["--zoom", "2", "--output"])
         .arg(picture.with_extension("png"))

@@ -100,7 +100,7 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
         remote: usize::from(options.remote),
         thrift: options.low_bandwidth,
         focus: None,
-        pressed_ms: clock::now().boottime_ms,
+        pressed_ms: (options.clock)().boottime_ms,
     };
     terminal::restore_on_panic(&events);
     let guard = Guard::take().map_err(|source| TuiError::Terminal { doing: "taken", source })?;
@@ -169,6 +169,7 @@ struct Shell {
     screen: Screenful<Writer>,
     commands: Sender<UiCommand>,
     wants: Sender<LogMessage>,
+    clock: fn() -> Now,
     events: Sender<FeedEvent>,
     outside: Outside,
     /// Another program has the terminal.
@@ -206,7 +207,7 @@ impl Shell {
         (commands, wants, events): (Sender<UiCommand>, Sender<LogMessage>, Sender<FeedEvent>),
         (writer, pace): (Writer, Pace),
     ) -> Self {
-        let now = clock::now();
+        let now = (options.clock)();
         let mut ui = Ui::new(now, options.tz, options.glyphs);
         ui.me = options.me;
         ui.flows.desk = Desk::of(&options.outside);
@@ -226,6 +227,7 @@ impl Shell {
             look,
             commands,
             wants,
+            clock: options.clock,
             events,
             outside: options.outside,
             away: None,
@@ -256,7 +258,7 @@ impl Shell {
                 None => arrives.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(ms) => arrives.recv_timeout(Duration::from_millis(ms)),
             };
-            let now = clock::now();
+            let now = (self.clock)();
             // An event that only tells of the terminal changes nothing on it.
             let mut is_news = event.is_err();
             match event {
@@ -312,7 +314,7 @@ impl Shell {
 
     /// How long nothing has to be done if nothing arrives.
     fn pause(&self) -> Option<u64> {
-        let now = clock::now();
+        let now = (self.clock)();
         if self.dirty {
             let since = clock::monotonic().0.saturating_sub(self.drawn_ms);
             let left = self.pace.frame_ms().saturating_sub(since);

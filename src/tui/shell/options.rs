@@ -1,6 +1,8 @@
 //! How the dashboard is run: from the command line, the config and the environment, which are handed in.
 
+use crate::clock;
 use crate::config::Notify;
+use crate::model::Now;
 use crate::tui::look::canvas::Glyphs;
 use crate::tui::look::colour::Depth;
 use jiff::tz::TimeZone;
@@ -41,6 +43,8 @@ pub struct Options {
     pub glyphs: Glyphs,
     /// The terminal is at the other end of a network.
     pub remote: bool,
+    /// What time it is: [`clock::now`], or the one moment of a picture.
+    pub clock: fn() -> Now,
     /// For local times.
     pub tz: TimeZone,
     /// The account that looks; empty: the scheduler's.
@@ -76,6 +80,7 @@ impl Options {
             depth: Depth::choose(lookup),
             glyphs: if utf8 { Glyphs::Unicode } else { Glyphs::Ascii },
             remote: set("SSH_CONNECTION").is_some(),
+            clock: clock::now,
             tz: TimeZone::system(),
             me: String::new(),
             keys: BTreeMap::new(),
