@@ -157,6 +157,8 @@ struct Job<'a> {
     finish_by: Option<At<'a>>,
     late: bool,
     cancel_at: Option<At<'a>>,
+    /// Only while somebody edits it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     edited_until: Option<At<'a>>,
     retry_at: Option<At<'a>>,
     retry_of: Option<u64>,

@@ -70,10 +70,22 @@ pub(crate) enum Fact {
     PositionChanged { job: u64 },
     JobPaused { job: u64 },
     JobResumed { job: u64 },
+    EditBegan { job: u64 },
+    EditEnded { job: u64 },
+    JobEdited { job: u64, request: Requested },
+    ChangeKept { job: u64 },
+    ChangeUndone { job: u64 },
     DeviceChanged { uuid: String, state: Value },
     DeviceFaulted { uuid: String, fault: Value },
     DeviceCleared { uuid: String },
     DeviceClosing { uuid: String },
+}
+
+/// What a job asks after an edit.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Requested {
+    pub(crate) spec: Spec,
+    pub(crate) after: Vec<After>,
 }
 
 /// What a job asks, as far as it is audited.

@@ -40,6 +40,8 @@ pub(crate) struct JobLife {
     pub(crate) attempts: BTreeMap<(u32, u32), AttemptLife>,
     pub(crate) done: Option<(Moment, Value)>,
     pub(crate) cancelling: bool,
+    /// Somebody edits what it asks.
+    pub(crate) edited: bool,
     pub(crate) outputs: Vec<super::evidence::Output>,
 }
 
@@ -143,6 +145,7 @@ impl Lives {
                     attempts: BTreeMap::from([((0, 1), AttemptLife::queued())]),
                     done: None,
                     cancelling: false,
+                    edited: false,
                     outputs: Vec::new(),
                 };
                 match self.jobs.insert(*job, life) {
@@ -176,6 +179,9 @@ impl Lives {
                     _ => Err("granted"),
                 })?;
                 self.may_start(*job)?;
+                if self.job(*job)?.edited {
+                    return Err(("I9", format!("job {job} starts while somebody edits it")));
+                }
                 let life = LeaseLife {
                     job: *job,
                     task: *task,
@@ -299,6 +305,17 @@ impl Lives {
                 self.open_job(*job)?.cancelling = true;
                 Ok(())
             }
+            Fact::EditBegan { job } | Fact::EditEnded { job } => {
+                self.open_job(*job)?.edited = matches!(event, Fact::EditBegan { .. });
+                Ok(())
+            }
+            Fact::JobEdited { job, request } => {
+                let life = self.open_job(*job)?;
+                life.edited = false;
+                life.name.clone_from(&request.spec.name);
+                life.after.clone_from(&request.after);
+                Ok(())
+            }
             Fact::CancelWithdrawn { job } => {
                 self.open_job(*job)?.cancelling = false;
                 Ok(())
@@ -318,7 +335,9 @@ impl Lives {
             | Fact::PriorityChanged { job }
             | Fact::PositionChanged { job }
             | Fact::JobPaused { job }
-            | Fact::JobResumed { job } => self.open_job(*job).map(|_| ()),
+            | Fact::JobResumed { job }
+            | Fact::ChangeKept { job }
+            | Fact::ChangeUndone { job } => self.open_job(*job).map(|_| ()),
             _ => Ok(()),
         }
     }
