@@ -504,6 +504,7 @@ fn nothing_but_the_one_writer_writes_what_verbs_say() {
         ("app/demo.rs", "one line on standard output, cleaned"),
         ("cli/mod.rs", "what the parser of the command line says, cleaned; and the streams are opened here"),
         ("cli/output.rs", "the one writer"),
+        ("cli/watch.rs", "looks whether its reader is gone, and writes nothing there"),
         ("files/order.rs", "the collector's words to the supervisor, cleaned"),
         ("tui/shell/terminal.rs", "the dashboard's frames and the terminal's own modes"),
     ];
