@@ -235,6 +235,29 @@ fn a_driver_that_was_upgraded_under_its_module_stops_grants_and_nothing_else() {
 }
 
 #[test]
+fn a_driver_that_cannot_be_loaded_at_a_start_is_no_proof_that_its_devices_are_gone() {
+    let machine = Machine::with(&["GPU-a"]);
+    let mut sandbox = machine.serving();
+    let audit = Auditor::watch_with_driver(&sandbox, &machine.driver.state_file());
+    hold(&sandbox, "long", "");
+    environment(&sandbox, "long");
+    sandbox.kill_scheduler();
+    // As while a package is being replaced.
+    let (library, away) = (machine.driver.library(), machine.driver.library_dir().join("away"));
+    std::fs::rename(&library, &away).unwrap();
+    sandbox.serve();
+    hold(&sandbox, "next", "");
+    waits_because(&sandbox, "next", "");
+    still_runs(&sandbox, "long");
+    sandbox.open_gate("long");
+    assert_eq!(sandbox.wait_for_end("long"), "succeeded");
+    std::fs::rename(&away, &library).unwrap();
+    sandbox.open_gate("next");
+    assert_eq!(sandbox.wait_for_end("next"), "succeeded");
+    audit.finish();
+}
+
+#[test]
 fn a_gpu_that_stays_dirty_is_quarantined_and_the_next_job_goes_elsewhere() {
     let mut machine = Machine::with(&["GPU-a", "GPU-b"]);
     let mut sandbox = machine.sandbox("drain = \"3s\"");

@@ -70,8 +70,11 @@ impl Devices {
         sampler.relist();
         let (gpus, trouble) = match listed.recv() {
             Ok(Ok(gpus)) => (Some(gpus), None),
-            Ok(Err(error)) if choice == GpuChoice::Auto && gpu::nvml::is_absent(&error) => {
-                // There is no driver on this machine at all, and no reason to ask again.
+            Ok(Err(error))
+                if choice == GpuChoice::Auto && known.is_empty() && gpu::nvml::is_absent(&error) =>
+            {
+                // There is no driver on this machine at all, and there never was: no reason to ask again. Where there were
+                // devices, a driver that cannot be loaded now is no proof that they are gone, and nobody's run is ended.
                 let source = Source::Instant(Box::new(NoGpus));
                 let name = NoGpus.name();
                 return Ok((
