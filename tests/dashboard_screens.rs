@@ -9,12 +9,13 @@ mod looks;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{WALL_MS, ago, busy, done, empty, gpu, job, many, now, uuid, waiting};
+use looks::{MINUTE, ledger, telemetry, timeline};
 use overnight::model::{
     Bytes, DeviceState, GpuProcess, JobId, LeaseId, Outcome, ProcessKind, Quarantine, Revision, Span,
 };
 use overnight::protocol::{
-    Change, Command, Connection, Expectation, GpuHistory, GpuRing, GpuTrace, InboxState, MeterBy, MeterRow,
-    MeterTable, Place, Query, Reply, Snapshot, SpanKind, Timeline, TimelineSpan, Update, WhatIf, WhatIfRow,
+    Change, Command, Connection, Expectation, InboxState, MeterBy, Place, Query, Reply, Snapshot, Update,
+    WhatIf, WhatIfRow,
 };
 use overnight::tui::{
     Asked, Depth, FeedEvent, Glyphs, GpuTab, Look, Opened, Overlay, Screen, Tab, Theme, Ui, UiCommand, due,

@@ -237,6 +237,8 @@ pub struct Ui {
     pub themes: Vec<(String, String)>,
     /// How the tables are ordered and grouped.
     pub tables: Tables,
+    /// The jobs under the cursors of queue and history when the filter began to be typed: Esc goes back to them.
+    pub before_filter: [Option<JobId>; 2],
     /// The jobs that are marked.
     pub marks: BTreeSet<JobId>,
     /// One pane has the whole screen.
@@ -303,6 +305,7 @@ impl Ui {
             theme: "auto".to_owned(),
             themes: BUNDLED.iter().map(|(name, _)| ((*name).to_owned(), String::new())).collect(),
             tables: Tables::default(),
+            before_filter: [None; 2],
             marks: BTreeSet::new(),
             zoom: false,
             mouse: false,

@@ -18,7 +18,7 @@ pub(crate) fn show(theme: &str) {
         writeln!(file, "{}", line.text).unwrap();
     }
     for row in snap.jobs.iter_mut().filter(|row| row.id == JobId(144)) {
-        Arc::make_mut(row).log = log.to_owned();
+        log.clone_into(&mut Arc::make_mut(row).log);
     }
     let options = Options {
         theme: theme.to_owned(),

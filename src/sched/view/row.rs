@@ -2,7 +2,7 @@
 
 use super::{Frame, Outlook};
 use crate::model::{
-    AttemptState, Bytes, Cursor, Job, JobId, Lease, Outcome, Revision, Run, Task, Uuid, clean_line,
+    AttemptState, Bytes, Cursor, Job, JobId, Lease, Now, Outcome, Revision, Run, Task, Uuid, clean_line,
 };
 use crate::protocol::{EditMark, JobRow, OpenLease, TaskCounts};
 use crate::sched::forecast::Forecast;
@@ -46,6 +46,7 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     let Holding { open, devices, indices } = holding(world, job);
     let (mean_utilisation, peak_gpu_memory) = usage(world, job, &open);
     let state = job.state();
+    let [rented_at, started_at, ended_at] = times(world, job);
     let reason = outlook.reasons.get(&job.id);
     let (place, why) = place_and_why(world, (job, state), reason, frame, &indices);
     let forecast = outlook.forecasts.get(&job.id).cloned().unwrap_or_default();
@@ -70,9 +71,9 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         priority: job.priority,
         rank: job.ranked.then_some(job.position),
         submitted_at: job.submitted.wall_ms,
-        rented_at: first_lease(world, job).map(|lease| lease.granted.wall_ms),
-        started_at: job.attempts().find_map(|(_, attempt)| attempt.state.started()).map(|at| at.wall_ms),
-        ended_at: job.attempts().filter_map(|(_, attempt)| attempt.state.ended()).last().map(|at| at.wall_ms),
+        rented_at,
+        started_at,
+        ended_at,
         done_at: job.done.as_ref().map(|(at, _)| at.wall_ms),
         limit_at: limit_at(job),
         limit: job.spec.request.limit,
@@ -109,6 +110,22 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     }
 }
 
+/// When it was rented, started and ended, wall milliseconds: the attempt that is under way; else from the first attempt to
+/// the end of the last.
+fn times(world: &World, job: &Job) -> [Option<i64>; 3] {
+    let wall = |at: Option<&Now>| at.map(|at| at.wall_ms);
+    let current = job.tasks.first().map(Task::current);
+    if let Some(current) = current.filter(|current| current.state.lease().is_some() && job.done.is_none()) {
+        let lease = current.state.lease().and_then(|lease| world.lease(lease));
+        let granted = lease.map(|lease| lease.granted.wall_ms);
+        return [granted, wall(current.state.started().as_ref()), wall(current.state.ended().as_ref())];
+    }
+    let started = job.attempts().find_map(|(_, attempt)| attempt.state.started());
+    let ended = job.attempts().filter_map(|(_, attempt)| attempt.state.ended()).last();
+    let rented = first_lease(world, job).map(|lease| lease.granted.wall_ms);
+    [rented, wall(started.as_ref()), wall(ended.as_ref())]
+}
+
 /// Mean utilisation and highest device memory: of what it holds so far, else of its last attempt.
 fn usage(world: &World, job: &Job, open: &[OpenLease]) -> (Option<u8>, Option<Bytes>) {
     if let Some(held) = open.first() {
@@ -116,6 +133,23 @@ fn usage(world: &World, job: &Job, open: &[OpenLease]) -> (Option<u8>, Option<By
     }
     let last = job.tasks.first().map(Task::current);
     (last.and_then(|last| last.mean_utilisation), last.and_then(|last| last.peak_gpu_memory))
+}
+
+/// `0-2,5`
+fn ranges(indices: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &index in indices {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == index => *last = index,
+            _ => runs.push((index, index)),
+        }
+    }
+    let word = |(first, last): &(u32, u32)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first},{last}"),
+        _ => format!("{first}-{last}"),
+    };
+    runs.iter().map(word).collect::<Vec<_>>().join(",")
 }
 
 /// When the limit of the run that is under way is reached.
@@ -136,8 +170,7 @@ fn place_and_why(
 ) -> (Option<u32>, Option<String>) {
     let who = |job: JobId| world.queue.get(job).map(|job| job.owner.name.clone());
     let on = || {
-        let list: Vec<String> = indices.iter().map(u32::to_string).collect();
-        if list.is_empty() { "no gpu".to_owned() } else { format!("gpu {}", list.join(",")) }
+        if indices.is_empty() { "no gpu".to_owned() } else { format!("gpu {}", ranges(indices)) }
     };
     match state {
         Cursor::Queued => reason.map_or((None, None), |(place, reason)| {

@@ -124,7 +124,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Bulk) {
     let about = if it.retries() {
         " Each gets a new number and a folder of its own.".to_owned()
     } else {
-        format!(" They have held {} GPU-h. You can undo for 5 s after this.", hours(held))
+        format!(" They have held {} GPU-h. You can undo for at least 5 s.", hours(held))
     };
     c.text(inner, at, &about, Role::Dialog);
     if let Some(field) = &it.field {

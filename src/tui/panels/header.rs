@@ -104,7 +104,8 @@ fn counts(v: &View<'_>, kind: Kind, gap: &str, with_today: bool) -> Vec<(String,
 
 /// How we stand with the scheduler, in words.
 fn connection(ui: &Ui, kind: Kind) -> (String, Role) {
-    if let Some((since, _)) = &ui.frozen {
+    // A display that stands still must not hide that nobody is there.
+    if let (Some((since, _)), false) = (&ui.frozen, matches!(ui.connection, Connection::Lost { .. })) {
         let age = ui.now.since(since).unwrap_or_default();
         return (format!("FROZEN {}", duration(age)), Role::Frozen);
     }

@@ -7,7 +7,7 @@ use crate::tui::arrange::{self, Entry, Key};
 use crate::tui::keys::Action;
 use crate::tui::layout::{Kind, Pane};
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, duration, left, minutes, right, state, width};
+use crate::tui::look::text::{between, cut, duration, left, minutes, right, state, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::columns::{self, Column, Lead, Shown};
 use crate::tui::panels::forecast;
@@ -122,6 +122,15 @@ pub(in crate::tui) fn time(v: &View<'_>, row: &JobRow) -> String {
 
 /// What the newest change does to it; else why it waits and, as far as there is room, when it will start.
 pub(in crate::tui) fn beside(v: &View<'_>, row: &JobRow, columns: usize) -> (String, Role) {
+    let (words, role) = told(v, row, columns);
+    if width(&words) <= columns || columns < 6 {
+        return (words, role);
+    }
+    // Half a reason must not look like a whole one.
+    (format!("{}..", cut(&words, columns - 2).trim_end()), role)
+}
+
+fn told(v: &View<'_>, row: &JobRow, columns: usize) -> (String, Role) {
     if let Some((effect, is_late)) = forecast::effect(v, row, columns) {
         return (effect, if is_late { Role::ToastWarn } else { Role::Pending });
     }

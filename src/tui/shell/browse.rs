@@ -46,6 +46,9 @@ pub(super) fn browse(start: &Path, templates: Option<&Path>) -> Browsed {
     while !folders.is_empty() {
         let mut deeper = Vec::new();
         for (folder, depth) in folders {
+            if is_schedulers(&folder) {
+                continue;
+            }
             for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
                 seen += 1;
                 if seen > ENTRIES || found.len() >= FILES || clock::monotonic().0 - begun > SPENT_MS {
@@ -69,6 +72,12 @@ pub(super) fn browse(start: &Path, templates: Option<&Path>) -> Browsed {
         .collect();
     own.sort();
     Browsed { files: found.into_iter().map(|(_, path)| path).collect(), cut, templates: own }
+}
+
+/// A folder in which a scheduler keeps the job files it has taken.
+fn is_schedulers(folder: &Path) -> bool {
+    let own = ["jobs", "run", "work", "snapshots"].iter().any(|name| folder.ends_with(name));
+    own && folder.parent().is_some_and(|root| root.join(".state").is_dir())
 }
 
 fn look(

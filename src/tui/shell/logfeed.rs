@@ -441,8 +441,12 @@ impl Looking {
         if self.want.since.is_some() {
             let first = window.lines.first().map_or(0, |line| line.at);
             window.number = self.count.number(file, first).ok().flatten().filter(|_| self.sieve.is_none());
-            let fresh = self.fresh.as_ref().filter(|(_, count)| count.reaches(*size));
-            window.fresh = fresh.map(|(_, count)| count.lines());
+            // What was counted last stays while the count runs after a log that grows.
+            window.fresh = match &self.fresh {
+                Some((_, count)) if count.reaches(*size) => Some(count.lines()),
+                Some((_, count)) => self.told.fresh.map(|last| last.max(count.lines())),
+                None => None,
+            };
         }
         window
     }

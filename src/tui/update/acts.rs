@@ -239,6 +239,8 @@ pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
         ui.say(Level::Warning, "cannot undo: no scheduler", None);
         return Vec::new();
     }
+    // What the change would have done is no news any more.
+    ui.fetched.effect = None;
     if let Some(out) = flows::take_back(ui, snap) {
         return out;
     }

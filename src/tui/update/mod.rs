@@ -118,7 +118,10 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
         Action::Fix => return fix::ask(ui, snap),
-        Action::Filter => ui.typing = true,
+        Action::Filter => {
+            ui.typing = true;
+            ui.before_filter = [ui.queue_job, ui.history_job];
+        }
         Action::Undo => return acts::undo(ui, snap),
         Action::UndoList => return flows::undo_list(ui),
         Action::New => return flows::new_job(ui),
@@ -182,6 +185,7 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
     if ui.typing {
         ui.typing = false;
         ui.filter.clear();
+        [ui.queue_job, ui.history_job] = ui.before_filter;
     } else if ui.message.take().is_some()
         || mode_below(ui) == Mode::Log && finding::give_up(ui)
         || ui.opened.take().is_some()
