@@ -61,7 +61,7 @@ fn pane(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
         }
         if let InboxState::Refused { diagnostics } = &row.state {
             let first = first_error(diagnostics);
-            let place = first.map_or_else(String::new, |d| format!(":{}:{}", d.line, d.column));
+            let place = first.map_or_else(String::new, |d| place(d, ":"));
             let what = first.map_or("refused", |d| d.message.as_str());
             c.text(area, at, &format!("! {}{place}  {what}", row.name), Role::ToastError);
             if let Some(hint) = first.and_then(|d| d.hint.as_ref()).filter(|_| spare > 0) {
@@ -95,8 +95,10 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, v: &View<'_>, row: &InboxRow) {
     let (mark, told, role) = match &row.state {
         InboxState::Refused { diagnostics } => {
             let first = first_error(diagnostics);
-            let told = first
-                .map_or_else(|| "refused".to_owned(), |d| format!("{}:{} {}", d.line, d.column, d.message));
+            let told = first.map_or_else(
+                || "refused".to_owned(),
+                |d| format!("{} {}", place(d, ""), d.message).trim_start().to_owned(),
+            );
             let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
             let more = if errors > 1 { format!("  (+{})", errors - 1) } else { String::new() };
             ("!", format!("{told}{more}"), Role::ToastError)
@@ -149,7 +151,7 @@ pub(in crate::tui) fn finding(d: &Diagnostic) -> Vec<(String, Role)> {
     let gutter = d.line.to_string().len().max(2);
     let blank = " ".repeat(gutter + 1);
     if d.line > 0 {
-        out.push((format!("{}--> {}:{}:{}", " ".repeat(gutter), d.file, d.line, d.column), Role::Dim));
+        out.push((format!("{}--> {}{}", " ".repeat(gutter), d.file, place(d, ":")), Role::Dim));
         if let Some(source) = &d.source {
             // Tabs are one column in the finding, so they are one column here.
             let source = source.replace('\t', " ");
@@ -175,6 +177,11 @@ pub(in crate::tui) fn finding(d: &Diagnostic) -> Vec<(String, Role)> {
     }
     out.push((String::new(), Role::Text));
     out
+}
+
+/// `7:3`; nothing where a mistake is nowhere in particular, as in an empty file.
+fn place(d: &Diagnostic, before: &str) -> String {
+    if d.line == 0 { String::new() } else { format!("{before}{}:{}", d.line, d.column) }
 }
 
 #[cfg(test)]
