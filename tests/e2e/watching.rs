@@ -74,12 +74,10 @@ fn an_attached_dashboard_where_nothing_changes_costs_the_scheduler_nothing() {
         let after = spent(pid);
         (after.0 - before.0, after.1 - before.1)
     };
-    eventually("a quiet second", || (quiet(Duration::from_secs(1)) == (0, 0)).then_some(()));
-    assert_eq!(
-        quiet(Duration::from_secs(4)),
-        (0, 0),
-        "wakeups and ticks of a scheduler with three dashboards"
-    );
+    // Threads that were used at the start end by themselves some ten seconds later: that is not for the dashboards.
+    eventually("four seconds without a wakeup or a tick of the scheduler, with three dashboards", || {
+        (quiet(Duration::from_secs(4)) == (0, 0)).then_some(())
+    });
     assert!(dashboards.iter().all(|client| !client.has_update()), "and nothing is said");
     // Somebody else only looks: nobody is woken for that.
     sandbox.run(&["ls"]).ok();
