@@ -5,6 +5,8 @@
 mod fixtures;
 #[path = "dashboard/flows.rs"]
 mod flows;
+#[path = "support/keys.rs"]
+mod keys;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{ago, busy, done, empty, job, many, now, running};
@@ -63,20 +65,7 @@ impl Person {
     }
 
     fn key(&mut self, key: &str) -> Vec<UiCommand> {
-        let (code, modifiers) = match key {
-            "Enter" => (KeyCode::Enter, KeyModifiers::NONE),
-            "Esc" => (KeyCode::Esc, KeyModifiers::NONE),
-            "Tab" => (KeyCode::Tab, KeyModifiers::NONE),
-            "Space" => (KeyCode::Char(' '), KeyModifiers::NONE),
-            "Up" => (KeyCode::Up, KeyModifiers::NONE),
-            "Down" => (KeyCode::Down, KeyModifiers::NONE),
-            "PgDn" => (KeyCode::PageDown, KeyModifiers::NONE),
-            "PgUp" => (KeyCode::PageUp, KeyModifiers::NONE),
-            "Backspace" => (KeyCode::Backspace, KeyModifiers::NONE),
-            _ if key.starts_with("C-") => (KeyCode::Char(key.chars().last().unwrap()), KeyModifiers::CONTROL),
-            _ => (KeyCode::Char(key.chars().next().unwrap()), KeyModifiers::NONE),
-        };
-        let pressed = KeyEvent::new(code, modifiers);
+        let pressed = keys::pressed(key);
         match self.ui.keys.action(mode(&self.ui), self.ui.prefix, pressed) {
             Some(action) => {
                 let now = self.ui.now;

@@ -3,6 +3,8 @@
 
 #[path = "support/fixtures.rs"]
 mod fixtures;
+#[path = "support/keys.rs"]
+mod keys;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{busy, empty, many};
@@ -34,22 +36,7 @@ impl Person {
     }
 
     fn key(&mut self, key: &str) -> Vec<UiCommand> {
-        let (code, modifiers) = match key {
-            "Enter" => (KeyCode::Enter, KeyModifiers::NONE),
-            "Esc" => (KeyCode::Esc, KeyModifiers::NONE),
-            "Tab" => (KeyCode::Tab, KeyModifiers::NONE),
-            "Space" => (KeyCode::Char(' '), KeyModifiers::NONE),
-            "Up" => (KeyCode::Up, KeyModifiers::NONE),
-            "Down" => (KeyCode::Down, KeyModifiers::NONE),
-            "Left" => (KeyCode::Left, KeyModifiers::NONE),
-            "Right" => (KeyCode::Right, KeyModifiers::NONE),
-            _ if key.len() > 1 && key.starts_with('F') => {
-                (KeyCode::F(key[1..].parse().unwrap()), KeyModifiers::NONE)
-            }
-            _ if key.starts_with("C-") => (KeyCode::Char(key.chars().last().unwrap()), KeyModifiers::CONTROL),
-            _ => (KeyCode::Char(key.chars().next().unwrap()), KeyModifiers::NONE),
-        };
-        self.event(KeyEvent::new(code, modifiers))
+        self.event(keys::pressed(key))
     }
 
     fn event(&mut self, pressed: KeyEvent) -> Vec<UiCommand> {

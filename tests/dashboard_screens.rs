@@ -4,10 +4,11 @@
 
 #[path = "support/fixtures.rs"]
 mod fixtures;
+#[path = "support/keys.rs"]
+mod keys;
 #[path = "support/looks.rs"]
 mod looks;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{WALL_MS, ago, busy, done, empty, gpu, job, many, now, uuid, waiting};
 use looks::{MINUTE, ledger, telemetry, timeline};
 use overnight::model::{
@@ -53,15 +54,7 @@ impl Person {
     fn press(&mut self, keys: &str) -> Vec<UiCommand> {
         keys.split(' ')
             .flat_map(|key| {
-                let code = match key {
-                    "Enter" => KeyCode::Enter,
-                    "Esc" => KeyCode::Esc,
-                    "Left" => KeyCode::Left,
-                    "End" => KeyCode::End,
-                    "Down" => KeyCode::Down,
-                    key => KeyCode::Char(key.chars().next().unwrap()),
-                };
-                let key = KeyEvent::new(code, KeyModifiers::NONE);
+                let key = keys::pressed(key);
                 let action = self.ui.keys.action(mode(&self.ui), self.ui.prefix, key);
                 let now = self.ui.now;
                 action.map_or_else(Vec::new, |action| update(&mut self.ui, action, &self.snap, now))

@@ -4,6 +4,8 @@
 //! The tests that need a terminal run this very program again inside a PTY, as one of the ignored tests at the end.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/crowd.rs"]
+mod crowd;
 #[path = "support/fixtures.rs"]
 mod fixtures;
 #[path = "support/terminal.rs"]
@@ -760,7 +762,7 @@ fn child_silent() {
 #[test]
 #[ignore = "runs inside the terminal of another test"]
 fn child_crowd() {
-    let mut snap = fixtures::crowd(10_000);
+    let mut snap = crowd::crowd(10_000);
     snap.jobs.retain(|row| row.state == Cursor::Queued);
     let missing = 10_000 - snap.jobs.len() as u64;
     for n in 0..missing {

@@ -15,6 +15,7 @@ mod races;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod scheduler;
 #[path = "support/fixtures.rs"]
+#[expect(dead_code, reason = "other tests use the rest of it")]
 mod screens;
 #[path = "support/mod.rs"]
 #[expect(dead_code, reason = "other tests use the rest of it")]

@@ -400,27 +400,11 @@ fn hinted(message: &str) -> String {
         return message;
     }
     let Some(typed) = names.next() else { return message };
-    let nearest = names.map(|name| (distance(typed, name), name)).min();
+    let nearest = names.map(|name| (crate::model::edits(typed, name), name)).min();
     match nearest {
         Some((steps, name)) if steps <= 2.max(typed.len() / 3) => {
             format!("unknown key `{typed}`: did you mean `{name}`?")
         }
         Some(_) | None => message.replacen("unknown field", "unknown key", 1),
     }
-}
-
-/// Edits between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }

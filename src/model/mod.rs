@@ -43,5 +43,5 @@ pub use spec::{
     Amount, Code, DataFrom, DataItem, ForEach, GpuIds, JobSpec, Limit, NotifyOn, OutputItem, OutputKind,
     Request, Retry, RetryOn, Run, Setup, Stage, Stop, StopSignal, Work, WorkKind,
 };
-pub use text::{chain, clean, clean_line, is_unsafe, shortened, slug};
+pub use text::{chain, clean, clean_line, edits, is_unsafe, shortened, slug};
 pub use time::{BootId, Now, Span};

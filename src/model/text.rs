@@ -78,6 +78,26 @@ pub fn slug(text: &str) -> String {
     if out.is_empty() { "job".to_owned() } else { out }
 }
 
+/// Edits between two words: characters put in, taken out or changed.
+pub fn edits(a: &str, b: &str) -> usize {
+    // Nobody means a name of ten when typing a hundred characters.
+    if a.len().abs_diff(b.len()) > 32 {
+        return usize::MAX;
+    }
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,8 @@
 //! Budget: 16 ms at ten thousand jobs and 64 devices. The empty screen in the same run is what one machine's figures are
 //! compared by.
 
+#[path = "../support/crowd.rs"]
+mod crowd;
 #[path = "../support/fixtures.rs"]
 mod fixtures;
 
@@ -14,11 +16,7 @@ use std::hint::black_box;
 const SIZES: [(u16, u16); 2] = [(80, 24), (200, 50)];
 
 fn situations() -> Vec<(&'static str, Snapshot)> {
-    vec![
-        ("empty", fixtures::empty()),
-        ("11 jobs", fixtures::busy()),
-        ("10,000 jobs", fixtures::crowd(10_000)),
-    ]
+    vec![("empty", fixtures::empty()), ("11 jobs", fixtures::busy()), ("10,000 jobs", crowd::crowd(10_000))]
 }
 
 fn screen(snap: &Snapshot, size: (u16, u16)) -> (Ui, Screenful<std::io::Sink>, Theme) {

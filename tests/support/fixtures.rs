@@ -334,24 +334,6 @@ pub(crate) fn many() -> Snapshot {
     snap
 }
 
-/// So many jobs in line on 64 devices, and the last thousand done.
-#[allow(dead_code, reason = "not every test needs a crowd")]
-pub(crate) fn crowd(jobs: u64) -> Snapshot {
-    let mut snap = many();
-    for n in 0..jobs.saturating_sub(snap.jobs.len() as u64) {
-        let name = format!("sweep-lr{:04}-seed{}", n % 997, n % 7);
-        let user = ["ana", "bo", "cy", "me"][n as usize % 4];
-        let row =
-            waiting(job(20_000 + n, user, &name, 1 + n as u32 % 8), 500 + n as u32, n % 300, "behind others");
-        snap.jobs.push(Arc::new(row));
-    }
-    for index in 8..64 {
-        let load = Some((index % 100) as u8);
-        snap.gpus.push(gpu(index, DeviceState::Free, load, &[]));
-    }
-    snap
-}
-
 /// The state of somebody who has just opened the dashboard over `snap`.
 pub(crate) fn ui(snap: &Snapshot, size: (u16, u16), glyphs: Glyphs) -> Ui {
     let mut ui = Ui::new(now(), jiff::tz::TimeZone::UTC, glyphs);

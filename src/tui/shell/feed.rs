@@ -398,8 +398,7 @@ fn read_all(
 mod tests {
     use super::*;
     use crate::clock;
-    use crate::model::{Now, Revision};
-    use crate::protocol::{MeterSummary, SchedulerInfo};
+    use crate::model::Revision;
     use std::sync::mpsc::channel;
 
     /// Whatever is waited for comes within this, or the test fails.
@@ -443,17 +442,7 @@ mod tests {
     }
 
     fn snapshot(revision: u64) -> Box<Snapshot> {
-        Box::new(Snapshot {
-            revision: Revision(revision),
-            at: Now::default(),
-            scheduler: SchedulerInfo::default(),
-            jobs: Vec::new(),
-            history: Vec::new(),
-            gpus: Vec::new(),
-            meter: MeterSummary::default(),
-            inbox: Vec::new(),
-            notices: Vec::new(),
-        })
+        Box::new(Snapshot { revision: Revision(revision), ..Snapshot::default() })
     }
 
     type Ends = (Sender<Result<ServerMessage, String>>, Receiver<Request>);

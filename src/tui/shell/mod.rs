@@ -21,8 +21,8 @@ mod writer;
 
 use crate::clock;
 use crate::config::Notify;
-use crate::model::{BootId, Cursor, JobId, Now, Revision, Span};
-use crate::protocol::{Connection, MeterSummary, SchedulerInfo, Snapshot};
+use crate::model::{Cursor, JobId, Now, Revision, Span};
+use crate::protocol::{Connection, Snapshot};
 use crate::tui::deadline::next_deadline;
 use crate::tui::keys::{Action, Keymap};
 use crate::tui::look::colour::Depth;
@@ -136,21 +136,6 @@ pub fn run(options: Options, connector: impl Connector + 'static) -> Result<Exit
     ended
 }
 
-/// A snapshot of nothing, until the first one arrives.
-fn nothing() -> Snapshot {
-    Snapshot {
-        revision: Revision(0),
-        at: Now { boot: BootId(0), boottime_ms: 0, wall_ms: 0 },
-        scheduler: SchedulerInfo::default(),
-        jobs: Vec::new(),
-        history: Vec::new(),
-        gpus: Vec::new(),
-        meter: MeterSummary::default(),
-        inbox: Vec::new(),
-        notices: Vec::new(),
-    }
-}
-
 /// Over a slow link an Esc and the key after it arrive as one: they are two again. No key is bound to Alt.
 fn unalted(mut key: KeyEvent) -> [Option<KeyEvent>; 2] {
     if !key.modifiers.contains(KeyModifiers::ALT) {
@@ -222,7 +207,7 @@ impl Shell {
         let mut shell = Self {
             screen: Screenful::new(writer, ui.size).marked(options.sync),
             ui,
-            snap: nothing(),
+            snap: Snapshot::default(),
             theme: Theme::auto(options.depth),
             look,
             commands,

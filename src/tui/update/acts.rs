@@ -78,25 +78,17 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
 
 /// Whether an action is done to jobs, and so by [`act`].
 pub(in crate::tui) const fn is_about_jobs(action: &Action) -> bool {
-    matches!(
+    let is_for_one = matches!(
         action,
-        Action::Cancel
-            | Action::Raise
-            | Action::Lower
-            | Action::Top
-            | Action::Bottom
-            | Action::PlaceUp
-            | Action::PlaceDown
-            | Action::Pause
-            | Action::Retry
-            | Action::Duplicate
+        Action::Duplicate
             | Action::Edit
             | Action::QuickEdit
             | Action::Copy
             | Action::Shell
             | Action::Leave
             | Action::Pager
-    )
+    );
+    is_for_one || is_for_many(action)
 }
 
 /// Whether an action is done to all marked jobs.

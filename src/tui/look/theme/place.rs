@@ -85,26 +85,6 @@ pub(super) fn did_you_mean<'w>(typed: &str, words: impl Iterator<Item = &'w str>
 
 /// The known name that is nearest, if it is near.
 pub(super) fn nearest<'w>(typed: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let steps = words.map(|word| (distance(typed, word), word)).min();
+    let steps = words.map(|word| (crate::model::edits(typed, word), word)).min();
     steps.filter(|(steps, word)| *steps <= 2.max(typed.len().min(word.len()) / 3)).map(|(_, word)| word)
-}
-
-/// Edits between two words.
-fn distance(a: &str, b: &str) -> usize {
-    // Nobody means a name of ten when typing a hundred characters.
-    if a.len().abs_diff(b.len()) > 32 {
-        return usize::MAX;
-    }
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
