@@ -14,11 +14,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How long a reply may take: the scheduler may be making something durable on a slow disk.
 pub const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
+/// For how long a connection that ends before its hello is made again, and how soon.
+const UNHEARD: Duration = Duration::from_millis(500);
+const UNHEARD_PAUSE: Duration = Duration::from_millis(5);
 /// What a Unix socket's address holds.
 const LONGEST_PATH: usize = 107;
 /// No message is longer: a snapshot of 100,000 jobs is a tenth of it.
@@ -132,7 +135,21 @@ pub struct Writer {
 
 impl Client {
     /// Connects and says hello. `timeout` bounds the whole greeting; replies have [`REPLY_TIMEOUT`].
+    ///
+    /// A connection that ends before the other side's hello is made again: nothing was asked on it yet. A scheduler
+    /// that is killed while it starts a process leaves its listening socket to that process for a moment, and who
+    /// connects then is heard by nobody.
     pub fn connect(paths: &Paths, timeout: Duration) -> Result<Self, ClientError> {
+        let until = Instant::now() + timeout.min(UNHEARD);
+        loop {
+            match Self::connect_once(paths, timeout) {
+                Err(ClientError::Closed) if Instant::now() < until => std::thread::sleep(UNHEARD_PAUSE),
+                other => return other,
+            }
+        }
+    }
+
+    fn connect_once(paths: &Paths, timeout: Duration) -> Result<Self, ClientError> {
         let path = paths.socket();
         let stream = open(paths, &path, timeout)?;
         check_peer(&stream, &path)?;

@@ -212,3 +212,24 @@ fn a_scheduler_of_another_version_can_be_ended() {
     assert_eq!(signal, Some(libc::SIGTERM), "{status}");
     assert!(matches!(end_scheduler(&paths, SHORT), Err(ClientError::NoScheduler { .. })));
 }
+
+#[test]
+fn a_connection_that_nobody_heard_is_made_again() {
+    let (_folder, paths) = folders();
+    let listener = UnixListener::bind(paths.socket()).unwrap();
+    let server = std::thread::spawn(move || {
+        // What is left of a killed scheduler, and then its successor.
+        drop(listener.accept().unwrap());
+        let (stream, _) = listener.accept().unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut said = String::new();
+        stream.read_line(&mut said).unwrap();
+        stream.get_mut().write_all(&hello(PROTOCOL)).unwrap();
+        drop(listener);
+        drop(stream);
+    });
+    Client::connect(&paths, TIMEOUT).unwrap();
+    server.join().unwrap();
+    // Nobody listens any more: it is not tried for ever.
+    assert!(matches!(Client::connect(&paths, TIMEOUT), Err(ClientError::NoScheduler { .. })));
+}

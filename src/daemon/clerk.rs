@@ -96,9 +96,9 @@ pub(super) enum Order {
     },
 }
 
-/// Hands orders to the thread.
+/// Hands orders to the thread. Boxed: the channel's room is there from the start.
 #[derive(Debug, Clone)]
-pub(super) struct Clerk(mpsc::SyncSender<Order>);
+pub(super) struct Clerk(mpsc::SyncSender<Box<Order>>);
 
 impl Clerk {
     /// Starts the thread. It ends when its clerks are gone and all orders are carried out. `own`: the scheduler's
@@ -119,7 +119,7 @@ impl Clerk {
 
     /// Gives an order. A thread that is gone takes none: what it writes is written again at the next start.
     pub(super) fn order(&self, order: Order) {
-        drop(self.0.send(order));
+        drop(self.0.send(Box::new(order)));
     }
 }
 
@@ -172,7 +172,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn run(mut self, orders: &mpsc::Receiver<Order>) {
+    fn run(mut self, orders: &mpsc::Receiver<Box<Order>>) {
         loop {
             let next = if self.kept.is_empty() {
                 orders.recv().ok()
@@ -188,7 +188,7 @@ impl Desk {
                 }
             };
             let Some(order) = next else { break };
-            self.take_on(order);
+            self.take_on(*order);
         }
         self.again();
     }

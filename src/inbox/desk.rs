@@ -176,6 +176,10 @@ impl Desk {
         if let Some(due) = self.entries.remove(name).and_then(|entry| entry.due) {
             self.due.remove(&(due, name.to_owned()));
         }
+        // A thousand files at once are seldom: their room is given back.
+        if self.entries.len() < self.entries.capacity() / 8 {
+            self.entries.shrink_to(self.entries.len() * 2);
+        }
     }
 
     /// Looks at a name.

@@ -84,11 +84,12 @@ pub fn would_be(world: &World, submission: Submission, now: &Now) -> Vec<Submitt
 /// What a job file is checked against; with the names of jobs only for a file that could mention one.
 pub fn pool_facts(world: &World, names: bool) -> PoolFacts {
     let gpus = world.pool.devices().filter_map(|(_, device)| device.gpu.as_ref());
+    let jobs = names.then(|| world.queue.live().map(|job| job.spec.name.clone()).collect());
     PoolFacts {
         gpus: gpus.map(|gpu| (gpu.name.clone(), gpu.memory)).collect(),
         cores: world.pool.host.map_or(0, |host| host.cores),
         memory: world.pool.host.map_or_else(Default::default, |host| host.memory),
-        jobs: world.queue.live().filter(|_| names).map(|job| job.spec.name.clone()).collect(),
+        jobs: jobs.unwrap_or_default(),
         known: world.pool.listed && world.pool.host.is_some(),
     }
 }

@@ -30,7 +30,7 @@ impl Queue {
         match event {
             Event::JobAccepted { job, .. } => {
                 if let Some(new) = accepted(event, at) {
-                    self.jobs.insert(*job, new);
+                    self.jobs.insert(*job, Box::new(new));
                     self.index(*job);
                 }
                 Ok(())

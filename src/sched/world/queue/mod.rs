@@ -30,7 +30,8 @@ struct LineKey {
 /// Jobs by number and by what they wait for.
 #[derive(Debug, Clone, Default)]
 pub struct Queue {
-    jobs: BTreeMap<JobId, Job>,
+    /// Boxed: the tree's nodes are half empty where numbers only grow.
+    jobs: BTreeMap<JobId, Box<Job>>,
     ix: Indexes,
     drops: HashSet<DropIdent>,
     drop_order: VecDeque<DropIdent>,
@@ -41,17 +42,17 @@ pub struct Queue {
 impl Queue {
     /// A job by number.
     pub fn get(&self, job: JobId) -> Option<&Job> {
-        self.jobs.get(&job)
+        self.jobs.get(&job).map(Box::as_ref)
     }
 
     /// Jobs that are not done, by number.
     pub fn live(&self) -> impl Iterator<Item = &Job> {
-        self.ix.live.iter().filter_map(|id| self.jobs.get(id))
+        self.ix.live.iter().filter_map(|id| self.get(*id))
     }
 
     /// Jobs that are neither waiting nor done, by number.
     pub fn busy(&self) -> impl Iterator<Item = &Job> {
-        self.ix.busy.iter().filter_map(|id| self.jobs.get(id))
+        self.ix.busy.iter().filter_map(|id| self.get(*id))
     }
 
     /// How many jobs are in memory.
@@ -71,12 +72,12 @@ impl Queue {
 
     /// All jobs in memory, by number.
     pub fn iter(&self) -> impl Iterator<Item = &Job> {
-        self.jobs.values()
+        self.jobs.values().map(Box::as_ref)
     }
 
     /// The line, first to go first.
     pub fn line(&self) -> impl DoubleEndedIterator<Item = &Job> {
-        self.ix.line.iter().filter_map(|key| self.jobs.get(&key.job))
+        self.ix.line.iter().filter_map(|key| self.get(key.job))
     }
 
     /// The numbers of those in line that nobody has paused, first to go first; then those that somebody has. No job is
@@ -107,7 +108,7 @@ impl Queue {
     /// The next moment at which time alone lets a waiting job start, boottime milliseconds: `start_after`, or the end of
     /// the wait before a retry.
     pub fn next_moment(&self, now: &Now) -> Option<u64> {
-        let retries = self.ix.retrying.iter().filter_map(|id| self.jobs.get(id)).flat_map(|job| {
+        let retries = self.ix.retrying.iter().filter_map(|id| self.get(*id)).flat_map(|job| {
             job.tasks.iter().filter_map(|task| match &task.current().state {
                 AttemptState::Queued { since, .. } if since.boot == now.boot => {
                     retry_wait(task).map(|wait| since.boottime_ms + wait.0)
@@ -126,12 +127,12 @@ impl Queue {
 
     /// Done jobs, newest first.
     pub fn history(&self) -> impl Iterator<Item = &Job> {
-        self.ix.history.iter().rev().filter_map(|job| self.jobs.get(job))
+        self.ix.history.iter().rev().filter_map(|job| self.get(*job))
     }
 
     /// Jobs of a name, oldest first.
     pub fn named(&self, name: &str) -> impl DoubleEndedIterator<Item = &Job> {
-        self.ix.names.get(name).into_iter().flatten().filter_map(|job| self.jobs.get(job))
+        self.ix.names.get(name).into_iter().flatten().filter_map(|job| self.get(*job))
     }
 
     /// Notes that an attempt is being made ready.
@@ -150,23 +151,23 @@ impl Queue {
 
     /// Jobs whose attempt has to be made ready, and is not being.
     pub fn unprepared(&self) -> impl Iterator<Item = &Job> {
-        self.ix.unprepared.iter().filter_map(|job| self.jobs.get(job))
+        self.ix.unprepared.iter().filter_map(|job| self.get(*job))
     }
 
     /// Jobs with a cancel that is not carried out yet.
     pub fn cancelling(&self) -> impl Iterator<Item = &Job> {
-        self.ix.cancelling.iter().filter_map(|job| self.jobs.get(job))
+        self.ix.cancelling.iter().filter_map(|job| self.get(*job))
     }
 
     /// Waiting jobs that somebody edits.
     pub fn editing(&self) -> impl Iterator<Item = (&Job, &EditMark)> {
-        let jobs = self.ix.editing.iter().filter_map(|job| self.jobs.get(job));
+        let jobs = self.ix.editing.iter().filter_map(|job| self.get(*job));
         jobs.filter_map(|job| Some((job, job.edit.as_deref()?)))
     }
 
     /// Waiting jobs of which a change can be taken back, with the newest one.
     pub fn changed(&self) -> impl Iterator<Item = (&Job, &Change)> {
-        let jobs = self.ix.changed.iter().filter_map(|job| self.jobs.get(job));
+        let jobs = self.ix.changed.iter().filter_map(|job| self.get(*job));
         jobs.filter_map(|job| Some((job, job.changes.last()?)))
     }
 
@@ -207,7 +208,7 @@ impl Queue {
     /// Puts a stored job back.
     pub(super) fn restore(&mut self, job: Job) {
         let id = job.id;
-        self.jobs.insert(id, job);
+        self.jobs.insert(id, Box::new(job));
         self.index(id);
     }
 
@@ -228,9 +229,18 @@ impl Queue {
 }
 
 impl Queue {
-    /// How many wait before a job. Walks keys only.
+    /// How many wait before a job. Walks keys only, from the job to the nearer end of the line: a new one is last.
     pub fn ahead_of(&self, job: &Job) -> usize {
-        self.ix.line.range(..key(job)).count()
+        let at = key(job);
+        let (mut before, mut behind) = (self.ix.line.range(..at), self.ix.line.range(at..));
+        let mut walked = 0;
+        loop {
+            match (before.next(), behind.next()) {
+                (None, _) => return walked,
+                (Some(_), None) => return self.ix.line.len() - walked,
+                (Some(_), Some(_)) => walked += 1,
+            }
+        }
     }
 
     /// The place a job would have at the top, or at the bottom, of its owner's jobs of the same priority.
@@ -275,14 +285,14 @@ impl Queue {
                 .range(..key)
                 .rev()
                 .take_while(within)
-                .filter_map(|other| self.jobs.get(&other.job))
+                .filter_map(|other| self.get(other.job))
                 .find(own)
         } else {
             self.ix
                 .line
                 .range((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded))
                 .take_while(within)
-                .filter_map(|other| self.jobs.get(&other.job))
+                .filter_map(|other| self.get(other.job))
                 .find(own)
         }
     }
