@@ -464,3 +464,16 @@ fn what_if_is_bounded_and_says_why_not() {
     assert!(asked(&rig, ids[0], Change::Resume).refused.unwrap().contains("not paused"));
     assert!(asked(&rig, JobId(1), Change::Pause).refused.unwrap().contains("only a waiting job"));
 }
+
+#[test]
+fn a_move_past_a_job_that_is_done_since_is_undone_without_it() {
+    let (mut rig, ids) = busy(3);
+    let generation = rig.generation(ids[2]);
+    said(rig.command(Command::Move { job: ids[2], generation, to: Place::Up }));
+    let generation = rig.generation(ids[1]);
+    said(rig.command(Command::Cancel { job: ids[1], generation, undo: Span(0), now: true }));
+    let passed = rig.job(ids[1]).clone();
+    said(undo(&mut rig, ids[2]));
+    assert_eq!(line(&rig), [ids[0].0, ids[2].0]);
+    assert_eq!(*rig.job(ids[1]), passed, "what is done stays as it is");
+}

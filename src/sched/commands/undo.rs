@@ -73,10 +73,13 @@ fn take_back(turn: &mut Turn<'_>, job: JobId, change: &Change) -> Result<String,
             if row.position != *new {
                 return Err(since("the place"));
             }
+            // Who was passed and waits no longer has no place in line to get back.
             if let Some(Passed { job: other, old, new }) = passed
-                && turn.world.queue.get(*other).is_some_and(|other| other.position == *new)
+                && let Some(other) = turn.world.queue.get(*other)
+                && other.position == *new
+                && turn.world.queue.is_in_line(other)
             {
-                turn.emit(Event::PositionChanged { job: *other, position: *old, ranked: false });
+                turn.emit(Event::PositionChanged { job: other.id, position: *old, ranked: false });
             }
             format!("#{job} is back in its old place")
         }
