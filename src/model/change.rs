@@ -1,6 +1,6 @@
 //! Changes to a job that waits: the mark of an edit, what an edit replaces, and what takes a change back.
 
-use super::{Dependency, Generation, JobId, JobSpec, Now, Priority};
+use super::{Dependency, Generation, JobId, JobSpec, Now, Priority, Span};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +16,13 @@ pub struct EditMark {
     pub generation: Generation,
     /// The job's priority when its text was opened: what the text says of it is no change.
     pub priority: Priority,
+}
+
+impl EditMark {
+    /// How long it lasts from here on. Whoever edits is a process of this machine: none of an earlier boot is there.
+    pub fn left(&self, now: &Now) -> Span {
+        if self.until.boot == now.boot { now.left_to(&self.until) } else { Span(0) }
+    }
 }
 
 /// A job's text, where it is not its submission's any more.

@@ -3,8 +3,8 @@
 use super::job::{Dependency, ReturnedFile};
 use super::{
     Accepted, AttemptNo, Bytes, Change, Close, DeviceState, EndedBy, Enforcement, Fault, Held, JobId,
-    JobSpec, LeaseId, Now, Outcome, Owner, Priority, Requested, RunEnd, SubmissionId, TaskIx, Token, Uuid,
-    Verdict,
+    JobSpec, LeaseId, Now, Outcome, Owner, Priority, Requested, RunEnd, Span, SubmissionId, TaskIx, Token,
+    Uuid, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -70,6 +70,18 @@ pub struct CancelRequest {
     pub now: bool,
     /// The window has closed and the cancel is being carried out.
     pub carried_out: bool,
+}
+
+impl CancelRequest {
+    /// The longest window: a client's number is not to be trusted.
+    pub const LONGEST: Span = Span::secs(24 * 3_600);
+
+    /// How long the window is open from here on. Of one that was opened in an earlier boot the wall clock tells; that may
+    /// have been set, and the window is never longer than it was.
+    pub fn left(&self, now: &Now) -> Span {
+        let whole = self.due.since(&self.asked).unwrap_or(Self::LONGEST);
+        now.left_to(&self.due).min(whole)
+    }
 }
 
 /// What happened.

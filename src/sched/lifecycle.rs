@@ -4,8 +4,8 @@ use super::step::{Turn, needs_directory, needs_preparation, sources};
 use super::world::World;
 use super::{Effect, Prepare, StopKind, plan};
 use crate::model::{
-    AttemptNo, AttemptState, Cursor, DataFrom, Event, Failure, Job, JobId, LeaseId, Now, Outcome, RetryOn,
-    Span, TaskIx,
+    AttemptNo, AttemptState, CancelRequest, Cursor, DataFrom, Event, Failure, Job, JobId, LeaseId, Outcome,
+    RetryOn, Span, TaskIx,
 };
 
 /// An attempt of which no process was ever started is made again this often, whatever the job says about retries.
@@ -61,22 +61,27 @@ pub(super) fn released(turn: &mut Turn<'_>, job: JobId, task: TaskIx, attempt: A
 
 /// Carries out due cancels, ends marks of edits that have expired, and starts preparations that nothing holds up.
 pub(super) fn settle(turn: &mut Turn<'_>) {
-    let due: Vec<(JobId, Now)> = turn
+    let cancels: Vec<(JobId, CancelRequest)> = turn
         .world
         .queue
         .cancelling()
-        .filter_map(|job| job.cancel.as_ref().map(|cancel| (job.id, cancel.due)))
+        .filter_map(|job| job.cancel.as_ref().map(|cancel| (job.id, cancel.clone())))
         .collect();
-    for (job, due) in due {
-        let left = turn.now.left_to(&due);
+    for (job, cancel) in cancels {
+        let left = cancel.left(&turn.now);
         if left == Span(0) {
             carry_out_cancel(turn, job);
-        } else {
-            turn.wake(turn.now.boottime_ms + left.0);
+            continue;
         }
+        if cancel.due.boot != turn.now.boot {
+            // From here on no clock that is set makes the window longer.
+            let request = CancelRequest { due: turn.now.plus(left), ..cancel };
+            turn.emit(Event::CancelRequested { job, request });
+        }
+        turn.wake(turn.now.boottime_ms.saturating_add(left.0));
     }
     let marks: Vec<(JobId, Span)> =
-        turn.world.queue.editing().map(|(job, mark)| (job.id, turn.now.left_to(&mark.until))).collect();
+        turn.world.queue.editing().map(|(job, mark)| (job.id, mark.left(&turn.now))).collect();
     for (job, left) in marks {
         if left == Span(0) {
             turn.emit(Event::EditEnded { job });

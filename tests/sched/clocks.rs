@@ -76,6 +76,46 @@ fn c01_an_undo_window_is_as_long_as_it_was_said_to_be_whatever_the_wall_clock_do
     assert_eq!(rig.outcome(id), "cancelled by ana");
 }
 
+/// Another boot, in which the wall clock was set back by hours.
+fn boots_again(rig: &mut Rig) {
+    let boottime_ms = 10_000;
+    rig.now = Now { boot: BootId(2), boottime_ms, wall_ms: rig.now.wall_ms - 3 * HOUR };
+    rig.restart();
+}
+
+#[test]
+fn an_undo_window_is_no_longer_in_another_boot_whose_clock_was_set_back() {
+    let mut rig = Rig::new(0);
+    let id = rig.submit(job("a"));
+    let generation = rig.generation(id);
+    rig.command(overnight::protocol::Command::Cancel {
+        job: id,
+        generation,
+        undo: Span::secs(100),
+        now: false,
+    });
+    rig.wait(40);
+    boots_again(&mut rig);
+    rig.wait(99);
+    assert_eq!(rig.state(id), Cursor::Queued, "as long as it was said to be, at most");
+    rig.wait(1);
+    assert_eq!(rig.outcome(id), "cancelled by ana");
+}
+
+#[test]
+fn an_edit_of_an_earlier_boot_holds_nothing_up() {
+    let mut rig = Rig::new(1);
+    rig.read();
+    let busy = rig.submit(job("busy"));
+    rig.started(busy);
+    let id = rig.submit(job("a"));
+    let generation = rig.generation(id);
+    rig.command(overnight::protocol::Command::BeginEdit { job: id, generation });
+    assert!(rig.job(id).edit.is_some());
+    boots_again(&mut rig);
+    assert_eq!(rig.job(id).edit, None, "its editor went with the boot");
+}
+
 #[test]
 fn c03_what_was_slept_through_is_held_and_waived_once() {
     let mut rig = Rig::new(2);

@@ -249,12 +249,12 @@ pub(super) fn progress(after: &World, decision: &Decision, now: &Now) -> Found {
     }
     let drains = after.leases.draining().next().map(|_| now.boottime_ms + after.pool.drain_max().0);
     let checks = plan.probe.then_some(now.boottime_ms + READING_MAX_MS);
-    if let Some((row, _)) = after.queue.editing().find(|(_, mark)| now.left_to(&mark.until) == Span(0)) {
+    if let Some((row, _)) = after.queue.editing().find(|(_, mark)| mark.left(now) == Span(0)) {
         return Err(format!("I23: the mark of job {}'s edit has expired and is there", row.id));
     }
     let cancels = after.queue.cancelling().filter_map(|row| row.cancel.as_ref());
-    let cancels = cancels.map(|cancel| now.boottime_ms + now.left_to(&cancel.due).0);
-    let marks = after.queue.editing().map(|(_, mark)| now.boottime_ms + now.left_to(&mark.until).0);
+    let cancels = cancels.map(|cancel| now.boottime_ms + cancel.left(now).0);
+    let marks = after.queue.editing().map(|(_, mark)| now.boottime_ms + mark.left(now).0);
     let due = cancels.chain(marks).chain(drains).chain(checks).chain(plan.wake_at).min();
     if let Some(due) = due
         && decision.wake.is_none_or(|wake| wake.at > due.max(now.boottime_ms + 1))

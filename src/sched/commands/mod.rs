@@ -17,8 +17,6 @@ use crate::model::{
     CancelRequest, Changed, Cursor, Event, Generation, Job, JobId, Owner, Passed, Position, Span,
 };
 use crate::protocol::{Command, Place, Reply};
-/// The longest undo window: a client's number is not to be trusted.
-const UNDO_MAX: Span = Span::secs(24 * 3_600);
 
 use gpus::{clear, close, each_gpu, open};
 use place::{Placed, placed};
@@ -139,7 +137,7 @@ fn cancel(turn: &mut Turn<'_>, row: &Job, by: &Owner, undo: Span, now: bool) -> 
         return Err(refused(format!("#{job} is being cancelled already; --now kills it at once")));
     }
     // What is under way cannot be undone: it is only made harder, at once.
-    let undo = if carried_out { Span(0) } else { undo.min(UNDO_MAX) };
+    let undo = if carried_out { Span(0) } else { undo.min(CancelRequest::LONGEST) };
     let due = turn.now.plus(undo);
     let request = CancelRequest { by: by.name.clone(), asked: turn.now, due, now, carried_out: false };
     turn.emit(Event::CancelRequested { job, request });
