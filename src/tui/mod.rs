@@ -31,11 +31,10 @@ mod ui;
 mod update;
 mod views;
 
-use crate::model::Now;
-use crate::protocol::Snapshot;
+use crate::model::{JobId, Now};
+use crate::protocol::{JobRow, Snapshot};
 use layout::{Kind, Layout};
 use look::canvas::Canvas;
-
 use look::text;
 use look::theme::Role as R;
 use panels::{
@@ -44,6 +43,8 @@ use panels::{
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use rows::QueueRow;
+use std::cell::{Cell, OnceCell};
 
 pub use arrange::{Arranged, Group, Key, Tables};
 pub use deadline::next_deadline;
@@ -86,7 +87,6 @@ pub use update::{mode, update};
 pub use views::{GpuTab, GpusView, MeterView, Period, Range};
 
 /// What a panel is a function of.
-#[derive(Clone, Copy)]
 struct View<'a> {
     ui: &'a Ui,
     snap: &'a Snapshot,
@@ -94,12 +94,36 @@ struct View<'a> {
     now: Now,
     /// The same to the millisecond, for countdowns: under low bandwidth `now` goes in minutes.
     exact: Now,
+    /// What several panels look for, once found.
+    queue: OnceCell<Vec<QueueRow<'a>>>,
+    found: Cell<Option<(JobId, Option<&'a JobRow>)>>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// The rows of the queue.
+    fn queue(&self) -> &[QueueRow<'a>] {
+        self.queue.get_or_init(|| rows::queue(self.ui, self.snap))
+    }
+
+    /// A job, wherever it is.
+    fn find(&self, job: JobId) -> Option<&'a JobRow> {
+        if let Some((known, row)) = self.found.get()
+            && known == job
+        {
+            return row;
+        }
+        let row = rows::find(self.snap, job);
+        self.found.set(Some((job, row)));
+        row
+    }
+
     /// The first row of a list, so that the cursor's row is among those shown, whatever the size.
     fn top(&self, pane: Pane, height: usize, count: usize) -> usize {
-        let (_, at) = arrange::extent(self.ui, self.snap, pane);
+        let at = if pane == Pane::Queue && !arrange::is_grouped(self.ui, pane) {
+            self.ui.queue_job.and_then(|job| self.queue().iter().position(|row| row.id == job))
+        } else {
+            arrange::extent(self.ui, self.snap, pane).1
+        };
         let top = self.ui.top(pane).min(count.saturating_sub(height.max(1)));
         at.map_or(top, |at| rows::scrolled(top, at, height, count))
     }
@@ -109,7 +133,7 @@ fn view<'a>(ui: &'a Ui, snap: &'a Snapshot) -> View<'a> {
     let exact = ui.frozen.as_ref().map_or(ui.now, |(since, _)| *since);
     // Timers that go in minutes are timers of the last whole minute: no panel has to know.
     let now = if ui.thrift { whole_minute(exact) } else { exact };
-    View { ui, snap: ui.shown(snap), now, exact }
+    View { ui, snap: ui.shown(snap), now, exact, queue: OnceCell::new(), found: Cell::new(None) }
 }
 
 const fn whole_minute(now: Now) -> Now {
@@ -236,9 +260,7 @@ fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
 
 fn opened_title(v: &View<'_>, opened: &Opened) -> (String, &'static str, Role) {
     let detail = v.ui.detail.as_ref().map(|detail| &detail.row).filter(|row| row.id == opened.job);
-    rows::find(v.snap, opened.job)
-        .or(detail)
-        .map_or_else(|| (format!("#{}", opened.job), "", R::Dim), detail::title)
+    v.find(opened.job).or(detail).map_or_else(|| (format!("#{}", opened.job), "", R::Dim), detail::title)
 }
 
 /// Whose jobs, and which of them: never silently.
@@ -258,7 +280,7 @@ fn panel(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout, of: (Pane, Rect, boo
     let alone = layout.panes.len() == 1;
     let focus = alone || v.ui.focus == pane;
     let area = if framed { boxed(c, v, pane, rect, focus && !alone) } else { rect };
-    let companion = rows::companion(v.ui).and_then(|job| rows::find(v.snap, job));
+    let companion = rows::companion(v.ui).and_then(|job| v.find(job));
     match pane {
         _ if v.ui.opened.is_some() => {
             if let Some(opened) = &v.ui.opened {
@@ -322,7 +344,7 @@ fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) 
             };
             ("Inbox".to_owned(), text, R::ToastError)
         }
-        Pane::Job => match rows::companion(v.ui).and_then(|job| rows::find(v.snap, job)) {
+        Pane::Job => match rows::companion(v.ui).and_then(|job| v.find(job)) {
             Some(row) => {
                 let (title, word, role) = detail::title(row);
                 return c.frame(rect, &[(&title, R::Title), (word, role)], &[], focus);

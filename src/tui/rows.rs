@@ -8,7 +8,7 @@ use crate::tui::looks;
 use crate::tui::ui::{Screen, Ui};
 use crate::tui::update::{marks, pending};
 use ratatui::layout::Rect;
-use std::sync::Arc;
+use std::ops::Deref;
 
 impl Ui {
     /// What is on the screen: the picture that was frozen, or the newest one.
@@ -22,11 +22,32 @@ pub(in crate::tui) fn find(snap: &Snapshot, job: JobId) -> Option<&JobRow> {
     snap.jobs.iter().chain(&snap.history).find(|row| row.id == job).map(|row| &**row)
 }
 
+/// A row of the queue.
+#[derive(Debug, Clone)]
+pub(in crate::tui) enum QueueRow<'a> {
+    /// As the scheduler tells it.
+    Told(&'a JobRow),
+    /// As it will be when what is asked for is confirmed.
+    Asked(Box<JobRow>),
+}
+
+impl Deref for QueueRow<'_> {
+    type Target = JobRow;
+
+    fn deref(&self) -> &JobRow {
+        match self {
+            Self::Told(row) => row,
+            Self::Asked(row) => row,
+        }
+    }
+}
+
 /// The rows of the queue, pending moves applied.
-pub(in crate::tui) fn queue(ui: &Ui, snap: &Snapshot) -> Vec<Arc<JobRow>> {
-    let mut jobs: Vec<Arc<JobRow>> = snap.jobs.clone();
-    pending::reorder(ui, &mut jobs);
-    jobs.retain(|row| passes(ui, snap, row));
+pub(in crate::tui) fn queue<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<QueueRow<'a>> {
+    let mut jobs = pending::line(ui, snap);
+    if ui.mine || !ui.filter.is_empty() {
+        jobs.retain(|row| passes(ui, snap, row));
+    }
     arrange::arrange(ui, Pane::Queue, &mut jobs);
     jobs
 }
@@ -99,6 +120,30 @@ pub(in crate::tui) fn cursor(ui: &Ui, snap: &Snapshot, pane: Pane) -> (usize, Op
     }
 }
 
+/// Puts the cursor of a list on the row that `to` finds from the number of rows and the present one; both numbers.
+pub(in crate::tui) fn go(
+    ui: &mut Ui,
+    snap: &Snapshot,
+    pane: Pane,
+    to: impl FnOnce(&Ui, usize, Option<usize>) -> usize,
+) -> (usize, usize) {
+    // Ten thousand rows are listed once.
+    let (count, to) = if pane == Pane::Queue {
+        let rows = queue(ui, snap);
+        let at = ui.queue_job.and_then(|job| rows.iter().position(|row| row.id == job));
+        let to = to(ui, rows.len(), at);
+        ui.queue_job = rows.get(to).map(|row| row.id);
+        (rows.len(), to)
+    } else {
+        let (count, at) = cursor(ui, snap, pane);
+        let to = to(ui, count, at);
+        select(ui, snap, pane, to);
+        (count, to)
+    };
+    ui.at.insert(pane, to);
+    (count, to)
+}
+
 /// Puts the cursor of a list on a row.
 pub(in crate::tui) fn select(ui: &mut Ui, snap: &Snapshot, pane: Pane, row: usize) {
     match pane {
@@ -128,9 +173,9 @@ fn settle_on(ui: &mut Ui, snap: &Snapshot) {
     arrange::keep(ui, snap);
     marks::settle(ui, snap);
     for pane in [Pane::Queue, Pane::History, Pane::Gpus, Pane::Inbox] {
-        let (count, at) = cursor(ui, snap, pane);
-        let at = at.unwrap_or_else(|| ui.at.get(&pane).copied().unwrap_or(0).min(count.saturating_sub(1)));
-        select(ui, snap, pane, at);
+        let last =
+            |ui: &Ui, count: usize| ui.at.get(&pane).copied().unwrap_or(0).min(count.saturating_sub(1));
+        let (count, at) = go(ui, snap, pane, |ui, count, at| at.unwrap_or_else(|| last(ui, count)));
         let (count, at) =
             if arrange::is_grouped(ui, pane) { arrange::extent(ui, snap, pane) } else { (count, Some(at)) };
         let top = scrolled(ui.top(pane), at.unwrap_or(0), layout.rows(pane), count);

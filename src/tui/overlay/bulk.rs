@@ -12,7 +12,7 @@ use crate::tui::look::text::{cut_middle, hours, left, state, width};
 use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::bulk::{self, ASKS_ABOVE};
-use crate::tui::{UiCommand, View, rows};
+use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
 /// The question.
@@ -91,7 +91,7 @@ const NAMED: usize = 5;
 
 /// Over the screen.
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Bulk) {
-    let found: Vec<&JobRow> = it.jobs.iter().filter_map(|(job, _)| rows::find(v.snap, *job)).collect();
+    let found: Vec<&JobRow> = it.jobs.iter().filter_map(|(job, _)| v.find(*job)).collect();
     let named = found.len().min(NAMED);
     let more = found.len() - named;
     let height = named + usize::from(more > 0) + usize::from(!it.refused.is_empty()) + 5;

@@ -10,7 +10,7 @@ use crate::tui::look::theme::Role;
 use crate::tui::panels::{gpus, queue};
 use crate::tui::ui::Ui;
 use crate::tui::update::acts;
-use crate::tui::{UiCommand, View, rows};
+use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
 /// The buttons of a question.
@@ -88,7 +88,7 @@ pub(super) fn update_clear(ui: &mut Ui, snap: &Snapshot, mut it: Clear, action: 
 /// Over the screen.
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Confirm) {
     let (job, button) = (it.job, it.button);
-    let Some(row) = rows::find(v.snap, job) else { return };
+    let Some(row) = v.find(job) else { return };
     let popup = middle(area, 58, 8);
     let width = popup.width;
     c.clear(popup);

@@ -10,7 +10,7 @@ use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::draft::limit;
 use crate::tui::update::flows::{FileFor, ask_file};
-use crate::tui::{UiCommand, View, rows};
+use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
 /// Which job, as it was when the card was opened.
@@ -79,7 +79,7 @@ fn lines(v: &View<'_>, row: &JobRow) -> Vec<(&'static str, String, Role)> {
 }
 
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, retry: Retry) {
-    let Some(row) = rows::find(v.snap, retry.job) else { return };
+    let Some(row) = v.find(retry.job) else { return };
     let lines = lines(v, row);
     let popup = middle(area, 76, u16::try_from(lines.len() + 4).unwrap_or(u16::MAX).min(area.height));
     c.clear(popup);

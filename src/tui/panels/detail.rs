@@ -8,7 +8,6 @@ use crate::tui::look::text::{between, clock, duration, hours, moment, state};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::life;
 use crate::tui::panels::log;
-use crate::tui::rows;
 use crate::tui::ui::{Opened, Tab};
 use ratatui::layout::Rect;
 
@@ -34,7 +33,7 @@ pub(in crate::tui) fn tabs(opened: &Opened) -> Vec<Piece<'static>> {
 /// The tab that is open.
 pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, opened: &Opened) {
     let detail = v.ui.detail.as_ref().filter(|detail| detail.row.id == opened.job);
-    let row = rows::find(v.snap, opened.job).or(detail.map(|detail| &detail.row));
+    let row = v.find(opened.job).or(detail.map(|detail| &detail.row));
     let Some(row) = row else {
         let text = format!("Job #{} is no longer listed. Esc goes back.", opened.job);
         c.text(area, 0, &text, Role::Dim);

@@ -11,7 +11,6 @@ use crate::tui::look::text::{cut_middle, gib, left, right, width};
 use crate::tui::look::theme::Role;
 use crate::tui::overlay::{Button, Clear, Overlay};
 use crate::tui::panels::charts;
-use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use ratatui::layout::Rect;
 
@@ -51,7 +50,7 @@ fn word(v: &View<'_>, gpu: &GpuRow) -> Option<(&'static str, Role)> {
 
 /// The first job that holds a device.
 fn job<'a>(v: &'a View<'_>, gpu: &GpuRow) -> Option<&'a JobRow> {
-    gpu.jobs.first().and_then(|id| rows::find(v.snap, *id))
+    gpu.jobs.first().and_then(|id| v.find(*id))
 }
 
 /// Who has a device, in words.

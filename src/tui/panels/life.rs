@@ -111,7 +111,7 @@ pub(in crate::tui) fn bottom(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if area.height < 3 {
         return;
     }
-    let row = rows::companion(v.ui).and_then(|job| rows::find(v.snap, job));
+    let row = rows::companion(v.ui).and_then(|job| v.find(job));
     let Some(row) = row else {
         c.rule(area, 0, &[], &[]);
         return;

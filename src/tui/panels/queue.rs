@@ -11,26 +11,27 @@ use crate::tui::look::text::{between, cut, duration, left, minutes, right, state
 use crate::tui::look::theme::Role;
 use crate::tui::panels::columns::{self, Column, Lead, Shown};
 use crate::tui::panels::forecast;
-use crate::tui::rows;
+use crate::tui::rows::QueueRow;
 use crate::tui::update::pending;
 use ratatui::layout::Rect;
 
 /// The head of the table, the rows, or why there are none.
 pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind, focus: bool) {
-    let list = rows::queue(v.ui, v.snap);
+    let list = v.queue();
     if list.is_empty() {
         crate::tui::panels::empty::queue(c, area, v);
         return;
     }
-    let place = list.iter().filter_map(|row| row.place).max().unwrap_or(0);
-    let id = list.iter().map(|row| row.id.0).max().unwrap_or(0);
+    let largest =
+        |most: (u32, u64), row: &QueueRow<'_>| (most.0.max(row.place.unwrap_or(0)), most.1.max(row.id.0));
+    let (place, id) = list.iter().fold((0, 0), largest);
     let lead = Lead::new(place.to_string().len(), id.to_string().len());
     let tables = &v.ui.tables;
     let chosen = (&tables.columns[..], tables.queue.sideways);
     let shown = columns::fit(usize::from(area.width), kind, lead, v.ui.mine, chosen);
     head(c, area, lead, &shown);
     let height = usize::from(area.height.saturating_sub(1));
-    let lines = arrange::entries(v.ui, Pane::Queue, &list, &v.now);
+    let lines = arrange::entries(v.ui, Pane::Queue, list, &v.now);
     let top = v.top(Pane::Queue, height, lines.len());
     for (at, entry) in lines.iter().skip(top).take(height).enumerate() {
         let at = at as u16 + 1;

@@ -127,7 +127,7 @@ pub(in crate::tui) fn counted(v: &View<'_>) -> String {
         let all = v.snap.history.len() + looks::older(v.ui, v.snap).count();
         (rows::history(v.ui, v.snap).len(), all)
     } else {
-        (rows::queue(v.ui, v.snap).len(), v.snap.jobs.len())
+        (v.queue().len(), v.snap.jobs.len())
     };
     if v.ui.screen == crate::tui::Screen::History && looks::has_further(v.ui, v.snap) {
         return format!("{shown}/{all} newest jobs, End asks for older");

@@ -7,7 +7,6 @@ use crate::tui::layout::Pane;
 use crate::tui::look::canvas::{Canvas, Glyphs};
 use crate::tui::look::text::{cut, left, moment, width};
 use crate::tui::look::theme::Role;
-use crate::tui::rows;
 use ratatui::layout::Rect;
 
 /// Columns of a device's index.
@@ -104,7 +103,7 @@ fn row(c: &mut Canvas<'_>, v: &View<'_>, y: u16, axis: &Axis, of: (&GpuRow, &Tim
         now_line(c, y, axis, now);
     }
     let jobs = timeline.spans.iter().filter(|span| span.gpu == gpu.uuid && span.kind >= SpanKind::Held);
-    for job in jobs.filter_map(|span| rows::find(v.snap, span.job?)) {
+    for job in jobs.filter_map(|span| v.find(span.job?)) {
         let Some(deadline) = job.finish_by.filter(|at| axis.has(*at)) else { continue };
         let role = if job.late { Role::ToastError } else { Role::ToastWarn };
         let style = c.theme.style(role);

@@ -179,8 +179,7 @@ fn priority(ui: &mut Ui, row: &JobRow, by: i64) -> Vec<UiCommand> {
 }
 
 fn place(ui: &mut Ui, snap: &Snapshot, row: &JobRow, to: Place) -> Vec<UiCommand> {
-    let mut jobs = snap.jobs.clone();
-    pending::reorder(ui, &mut jobs);
+    let jobs = pending::line(ui, snap);
     let Some((places, own)) = pending::group(&jobs, row.id) else { return Vec::new() };
     let stays = match to {
         Place::Top | Place::Up => own == 0,

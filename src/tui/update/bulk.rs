@@ -127,8 +127,7 @@ fn moved(
     mut jobs: Vec<&JobRow>,
     refused: Vec<String>,
 ) -> Vec<UiCommand> {
-    let mut line = snap.jobs.clone();
-    pending::reorder(ui, &mut line);
+    let line = pending::line(ui, snap);
     let at = |row: &&JobRow| line.iter().position(|other| other.id == row.id);
     jobs.sort_by_key(at);
     // Whoever is to end up nearest to where they go moves last to the top and first by one place.
@@ -137,8 +136,7 @@ fn moved(
     }
     let ids: BTreeSet<JobId> = jobs.iter().map(|row| row.id).collect();
     let stuck = |ui: &Ui, row: &JobRow| {
-        let mut line = snap.jobs.clone();
-        pending::reorder(ui, &mut line);
+        let line = pending::line(ui, snap);
         let Some((places, own)) = pending::group(&line, row.id) else { return true };
         let marked = |at: &usize| line.get(*at).is_some_and(|other| ids.contains(&other.id));
         match to {

@@ -1,11 +1,12 @@
 //! Marked rows: what keys are about instead of the row under the cursor. Pure.
 
 use crate::model::JobId;
-use crate::protocol::Snapshot;
+use crate::protocol::{JobRow, Snapshot};
 use crate::tui::layout::Pane;
 use crate::tui::rows;
 use crate::tui::ui::Ui;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The jobs that a table shows, in its order.
 fn listed(ui: &Ui, snap: &Snapshot) -> Vec<JobId> {
@@ -58,14 +59,13 @@ pub(in crate::tui) fn words(ui: &Ui, snap: &Snapshot, pane: Pane) -> String {
     if ui.marks.is_empty() {
         return String::new();
     }
-    let marked = |all: &[std::sync::Arc<crate::protocol::JobRow>]| {
-        all.iter().filter(|row| ui.marks.contains(&row.id)).count()
-    };
+    let marked = |all: &[Arc<JobRow>]| all.iter().filter(|row| ui.marks.contains(&row.id)).count();
     let (all, seen) = if pane == Pane::History {
         let seen = rows::history(ui, snap).iter().filter(|row| ui.marks.contains(&row.id)).count();
         (marked(&snap.history), seen)
     } else {
-        (marked(&snap.jobs), marked(&rows::queue(ui, snap)))
+        let seen = rows::queue(ui, snap).iter().filter(|row| ui.marks.contains(&row.id)).count();
+        (marked(&snap.jobs), seen)
     };
     match (all, all - seen.min(all)) {
         (0, _) => String::new(),

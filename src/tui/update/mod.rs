@@ -337,9 +337,8 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
             ui.tables.moved_at = ui.now.boottime_ms.max(1);
             let frozen = ui.frozen.take();
             let shown = frozen.as_ref().map_or(snap, |(_, frozen)| frozen);
-            let (count, at) = rows::cursor(ui, shown, pane);
-            let to = step(at.unwrap_or(0), count, height, action);
-            rows::select(ui, shown, pane, to);
+            let (count, to) =
+                rows::go(ui, shown, pane, |_, count, at| step(at.unwrap_or(0), count, height, action));
             ui.tops.insert(Pane::Job, 0);
             if pane == Pane::History && to + 1 >= count && looks::further(ui, shown) {
                 ui.say(Level::Info, "asking for jobs further back", None);

@@ -7,10 +7,9 @@ use crate::model::{Generation, JobId, JobState, Now, Priority, Span};
 use crate::protocol::{self, Command, JobRow, Place, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::looks::Look;
-use crate::tui::rows;
+use crate::tui::rows::{self, QueueRow};
 use crate::tui::ui::Ui;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// One change of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,7 +196,8 @@ pub(in crate::tui) fn deadline(ui: &Ui) -> Option<u64> {
 }
 
 /// The jobs of the line in the order they will have if everything asked for is granted.
-pub(in crate::tui) fn reorder(ui: &Ui, jobs: &mut Vec<Arc<JobRow>>) {
+pub(in crate::tui) fn line<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<QueueRow<'a>> {
+    let mut jobs: Vec<QueueRow<'_>> = snap.jobs.iter().map(|row| QueueRow::Told(row)).collect();
     let mut asked: Vec<_> = ui.pending.iter().collect();
     asked.sort_by_key(|(_, pending)| pending.turn);
     for (job, pending) in asked {
@@ -206,31 +206,32 @@ pub(in crate::tui) fn reorder(ui: &Ui, jobs: &mut Vec<Arc<JobRow>>) {
             continue;
         }
         if let Some(priority) = pending.priority() {
-            let mut row = (*jobs.remove(from)).clone();
+            let mut row = JobRow::clone(&jobs.remove(from));
             row.priority = priority;
-            let behind = |other: &Arc<JobRow>| {
+            let behind = |other: &QueueRow<'_>| {
                 !waits(other) && other.paused_by.is_none() || waits(other) && other.priority >= priority
             };
             let to = jobs.iter().rposition(behind).map_or(0, |at| at + 1);
-            jobs.insert(to, Arc::new(row));
+            jobs.insert(to, QueueRow::Asked(Box::new(row)));
         }
         for place in pending.moves() {
-            shift(jobs, *job, place);
+            shift(&mut jobs, *job, place);
         }
     }
+    jobs
 }
 
 /// The places in line of a job's owner at the job's priority, and which of them is the job's.
-pub(in crate::tui) fn group(jobs: &[Arc<JobRow>], job: JobId) -> Option<(Vec<usize>, usize)> {
+pub(in crate::tui) fn group(jobs: &[QueueRow<'_>], job: JobId) -> Option<(Vec<usize>, usize)> {
     let row = jobs.iter().find(|row| row.id == job)?;
     let alike =
-        |other: &Arc<JobRow>| waits(other) && other.user == row.user && other.priority == row.priority;
+        |other: &QueueRow<'_>| waits(other) && other.user == row.user && other.priority == row.priority;
     let places: Vec<usize> = (0..jobs.len()).filter(|at| alike(&jobs[*at])).collect();
     let own = places.iter().position(|at| jobs[*at].id == job)?;
     Some((places, own))
 }
 
-fn shift(jobs: &mut [Arc<JobRow>], job: JobId, place: Place) {
+fn shift(jobs: &mut [QueueRow<'_>], job: JobId, place: Place) {
     let Some((places, own)) = group(jobs, job) else { return };
     let target = match place {
         Place::Top => 0,
