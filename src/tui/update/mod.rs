@@ -12,6 +12,7 @@ pub(in crate::tui) mod marks;
 pub(in crate::tui) mod mouse;
 pub(in crate::tui) mod pending;
 mod tables;
+pub(in crate::tui) mod undo;
 
 use crate::model::Now;
 use crate::protocol::{Command, Connection, InboxState, Snapshot};
@@ -19,10 +20,11 @@ use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
 use crate::tui::looks;
-use crate::tui::overlay::{self, Chooser, Overlay, fix};
+use crate::tui::overlay::{self, Chooser, Overlay, fix, messages};
 use crate::tui::panels::detail;
 use crate::tui::panels::gpus;
 use crate::tui::panels::log;
+use crate::tui::panels::statusline::{self, Offer};
 use crate::tui::panels::{meter, meterscreen};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Opened, Screen, Tab, Ui};
@@ -58,6 +60,15 @@ pub(in crate::tui) fn mode_below(ui: &Ui) -> Mode {
 pub fn update(ui: &mut Ui, action: Action, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
     ui.now = now;
     ui.prefix = None;
+    if let Some(message) = &mut ui.message
+        && !matches!(action, Action::Open | Action::Escape | Action::Repaint)
+    {
+        // Whoever does something else has the screen in mind, not the message.
+        message.armed = false;
+        if message.fleeting {
+            ui.hush();
+        }
+    }
     let out = apply(ui, action, snap);
     rows::settle(ui, snap);
     out
@@ -122,7 +133,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
             ui.typing = true;
             ui.before_filter = [ui.queue_job, ui.history_job];
         }
-        Action::Undo => return acts::undo(ui, snap),
+        Action::Undo => return undo::newest(ui, snap),
         Action::UndoList => return flows::undo_list(ui),
         Action::New => return flows::new_job(ui),
         Action::Log => open_log(ui, snap),
@@ -171,7 +182,7 @@ const fn send(command: Command) -> UiCommand {
 
 /// One level back; at the root, out.
 fn back(ui: &mut Ui) -> Vec<UiCommand> {
-    if ui.opened.take().is_some() {
+    if ui.opened.take().is_some() || std::mem::take(&mut ui.zoom) {
         return Vec::new();
     }
     vec![UiCommand::Quit]
@@ -186,10 +197,7 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
         ui.typing = false;
         ui.filter.clear();
         [ui.queue_job, ui.history_job] = ui.before_filter;
-    } else if ui.message.take().is_some()
-        || mode_below(ui) == Mode::Log && finding::give_up(ui)
-        || ui.opened.take().is_some()
-    {
+    } else if ui.hush() || mode_below(ui) == Mode::Log && finding::give_up(ui) || ui.opened.take().is_some() {
         // One thing a press.
     } else if !ui.filter.is_empty() {
         ui.filter.clear();
@@ -263,16 +271,19 @@ fn plan(ui: &Ui, snap: &Snapshot) -> layout::Layout {
     layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, ui.shown(snap))
 }
 
-/// The job of the message, while the cursor has not moved since it came; else what is selected.
+/// What the message row offers, as long as it says so; else what is selected.
 fn open(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     if !ui.known && can_start(ui) {
         return start(ui);
     }
-    let told = ui.message.as_ref().filter(|message| message.armed).and_then(|message| message.job);
-    let job = match told {
-        Some(job) => {
-            ui.message = None;
+    let job = match statusline::offered(&view(ui, snap), &plan(ui, snap)) {
+        Some(Offer::Job(job)) => {
+            ui.hush();
             Some(job)
+        }
+        Some(Offer::Details) => {
+            messages::details(ui, snap);
+            return Vec::new();
         }
         None => rows::selected(ui, ui.shown(snap)),
     };
@@ -321,9 +332,6 @@ fn hold(ui: &mut Ui, snap: &Snapshot) {
 
 /// Moves in the pane that has the focus.
 fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
-    if let Some(message) = &mut ui.message {
-        message.armed = false;
-    }
     let layout = plan(ui, snap);
     let pane = if ui.opened.is_some() { main_pane(ui) } else { ui.focus };
     let height = layout.rows(pane).max(1);
