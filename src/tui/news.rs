@@ -96,8 +96,10 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
         let level = if fine { Level::Info } else { Level::Error };
         // An error that nobody has read is not replaced by good news.
         out.push(UiCommand::Notify(format!("overnight: {text}")));
-        if level == Level::Error || ui.message.as_ref().is_none_or(|message| message.level < Level::Error) {
+        if level == Level::Error || !ui.has_error() {
             ui.say(level, text, Some(row.id));
+        } else {
+            ui.note(level, text);
         }
         if matches!(outcome, Outcome::Failed(_)) {
             // Its notes say what it ended by.

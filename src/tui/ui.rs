@@ -348,10 +348,7 @@ impl Ui {
     pub fn say(&mut self, level: Level, text: impl Into<String>, job: Option<JobId>) {
         let until = (level < Level::Error).then_some(self.now.boottime_ms + MESSAGE_MS);
         let text = text.into();
-        self.said.push_back(Said { at: self.now.wall_ms, level, text: text.clone() });
-        if self.said.len() > SAID {
-            self.said.pop_front();
-        }
+        self.note(level, text.clone());
         let before = self.message.take().filter(|before| before.level == Level::Error);
         self.behind = match level {
             Level::Error => None,
@@ -360,6 +357,19 @@ impl Ui {
             }
         };
         self.message = Some(Message { level, text, job, armed: true, fleeting: false, until, note: "" });
+    }
+
+    /// Keeps a line for `:messages` only.
+    pub(in crate::tui) fn note(&mut self, level: Level, text: String) {
+        self.said.push_back(Said { at: self.now.wall_ms, level, text });
+        if self.said.len() > SAID {
+            self.said.pop_front();
+        }
+    }
+
+    /// An error waits to be read.
+    pub(in crate::tui) fn has_error(&self) -> bool {
+        self.behind.is_some() || self.message.as_ref().is_some_and(|message| message.level == Level::Error)
     }
 
     /// Takes the line off the message row; `false` if there was none.

@@ -44,6 +44,20 @@ fn an_error_comes_back_after_anything_less_and_stays_until_esc() {
     assert!(person.row().starts_with("! above the limit"), "one thing a press: {}", person.row());
     person.press("Esc");
     assert!(!person.row().contains("above the limit"), "{}", person.row());
+    // Good news is no reason to hide what was just answered, nor the error behind it.
+    person.hears_of(147, "above the limit");
+    person.ui.say(Level::Info, "the mouse is on", None);
+    let mut snap = person.snap.clone();
+    let mut row = (*snap.jobs.remove(0)).clone();
+    row.state = Cursor::Done;
+    row.outcome = Some(Outcome::Succeeded);
+    let name = row.name.clone();
+    snap.history.insert(0, Arc::new(row));
+    let now = person.ui.now;
+    receive(&mut person.ui, &mut person.snap, FeedEvent::Snapshot(Box::new(snap)), now);
+    assert!(person.row().starts_with("the mouse is on"), "{}", person.row());
+    assert!(person.ui.said.back().is_some_and(|said| said.text.contains(&name)), "it is in :messages");
+    person.press("Esc Esc");
     // A newer error is the one that stays.
     person.hears_of(147, "first");
     person.hears_of(147, "second");
