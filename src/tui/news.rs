@@ -121,7 +121,7 @@ fn told_cause(ui: &mut Ui, detail: &JobDetail) {
     let said = ui.said.iter_mut().rev().map(|said| &mut said.text);
     let shown = ui.message.iter_mut().chain(&mut ui.behind).map(|message| &mut message.text);
     for told in said.chain(shown).filter(|told| **told == text) {
-        told.push_str(&format!(" ({cause})"));
+        *told = format!("{told} ({cause})");
     }
 }
 

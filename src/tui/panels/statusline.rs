@@ -6,7 +6,7 @@ use crate::tui::View;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::Layout;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, cut_end, width};
+use crate::tui::look::text::{between, cut_end, cut_middle, width};
 use crate::tui::look::theme::Role;
 use crate::tui::looks;
 use crate::tui::overlay::{Overlay, palette};
@@ -31,11 +31,13 @@ struct Line {
     role: Role,
     tail: String,
     offer: Option<Offer>,
+    /// It begins with a job and ends with what became of it: where there is no room its middle goes.
+    of_job: bool,
 }
 
 impl Line {
     fn new(text: String, role: Role, tail: impl Into<String>) -> Self {
-        Self { text, role, tail: tail.into(), offer: None }
+        Self { text, role, tail: tail.into(), offer: None, of_job: false }
     }
 
     /// Columns of the tail with what is before it; none where there is no room for one.
@@ -87,7 +89,7 @@ fn told(v: &View<'_>, message: &Message, room: usize) -> Line {
         _ if v.ui.behind.is_some() && note.is_empty() => "Esc: the error",
         Level::Info | Level::Warning => note,
     };
-    let mut line = Line::new(format!("{mark}{text}"), role, clear);
+    let mut line = Line { of_job: job.is_some(), ..Line::new(format!("{mark}{text}"), role, clear) };
     let offer = match job {
         Some(job) => Some(Offer::Job(*job)),
         // What is to be selected by hand is not opened.
@@ -172,7 +174,8 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
         "sent (if allowed)".clone_into(&mut line.tail);
     }
     let columns = line.tail_columns(room);
-    c.text(area, 0, &cut_end(&line.text, room.saturating_sub(columns)), line.role);
+    let cut = if line.of_job { cut_middle } else { cut_end };
+    c.text(area, 0, &cut(&line.text, room.saturating_sub(columns)), line.role);
     if columns > 0 {
         c.pieces_right(area, 0, &[(&line.tail, Role::Dim)]);
     }
