@@ -20,8 +20,9 @@ pub struct Wishes<'a> {
 
 /// The name of the theme.
 pub fn choose(wishes: &Wishes<'_>) -> String {
-    let by_config = || match wishes.config? {
+    let by_config = || match wishes.config?.plain() {
         ThemeSetting::One(name) => Some(name.as_str()),
+        ThemeSetting::Odd { .. } => None,
         ThemeSetting::Pair { dark, light, .. } => Some(match background(wishes.colorfgbg) {
             Some(Variant::Light) => light.as_str(),
             Some(Variant::Dark | Variant::Any) | None => dark.as_str(),
