@@ -66,6 +66,18 @@ pub enum ClientError {
         /// Who serves it.
         uid: u32,
     },
+    /// The socket is not open to this account.
+    #[error(
+        "the socket {} is not open to you{}",
+        path.display(),
+        uid.map(|uid| format!(": it is user {uid}'s")).unwrap_or_default()
+    )]
+    Denied {
+        /// The socket.
+        path: PathBuf,
+        /// Whose it is, or the folder on the way that cannot be looked into.
+        uid: Option<u32>,
+    },
     /// The scheduler ended, or closed the connection.
     #[error("the scheduler closed the connection")]
     Closed,
@@ -388,6 +400,11 @@ fn open(paths: &Paths, path: &Path, timeout: Duration) -> Result<UnixStream, Cli
         Ok(()) => Ok(UnixStream::from(socket)),
         Err(Errno::AGAIN | Errno::TIMEDOUT) => Err(not_answering(paths)),
         Err(Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR) => Err(nobody(paths)),
+        Err(Errno::ACCESS | Errno::PERM) => {
+            // The nearest that can be looked at: beyond it nobody else sees anything.
+            let uid = path.ancestors().find_map(|place| std::fs::symlink_metadata(place).ok());
+            Err(ClientError::Denied { path: path.to_owned(), uid: uid.map(|found| found.uid()) })
+        }
         Err(errno) => Err(io("connect to", errno)),
     }
 }
