@@ -5,7 +5,7 @@ use crate::tui::View;
 use crate::tui::keys::Action;
 use crate::tui::layout::Kind;
 use crate::tui::look::canvas::{Canvas, Piece};
-use crate::tui::look::text::{cut, duration, hours, state, width};
+use crate::tui::look::text::{cut, duration, hours, width};
 use crate::tui::look::theme::Role;
 use crate::tui::rows;
 use crate::tui::ui::{Screen, Ui};
@@ -24,7 +24,7 @@ const COUNTED: [(&str, Role); 7] = [
 
 /// How many jobs are in a state.
 pub(in crate::tui) fn count(v: &View<'_>, word: &str) -> usize {
-    v.snap.jobs.iter().filter(|row| state(row).0 == word).count()
+    v.counted().iter().find(|(counted, _)| *counted == word).map_or(0, |(_, count)| *count)
 }
 
 pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind) {
