@@ -94,6 +94,7 @@ impl Shell {
             return;
         }
         self.pace.thrift = self.ui.thrift;
+        self.purse.limit(self.pace.is_limited());
         self.look.depth = few_colours(self.depth, self.ui.thrift);
         if self.look.broken {
             // Why has been said.

@@ -221,7 +221,7 @@ impl Shell {
             events,
             outside: options.outside,
             away: None,
-            purse: Purse::new(clock::monotonic().0, pace.remote > 0),
+            purse: Purse::new(clock::monotonic().0, pace.is_limited()),
             pace,
             before: None,
             depth: options.depth,

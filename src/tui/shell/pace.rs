@@ -27,6 +27,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// Whether bytes are counted: over a network, and where few of them are wanted.
+    pub(super) const fn is_limited(&self) -> bool {
+        self.remote > 0 || self.thrift
+    }
+
     /// Between two frames.
     pub(super) fn frame_ms(&self) -> u64 {
         match (self.focus, self.thrift) {
@@ -80,9 +85,14 @@ pub(super) struct Purse {
 }
 
 impl Purse {
-    /// A full one; or, here, one that is never empty.
+    /// A full one; or, where nothing is limited, one that is never empty.
     pub(super) const fn new(now_ms: u64, is_limited: bool) -> Self {
         Self { is_limited, left: PURSE_BYTES * 1_000, at_ms: now_ms, short_since_ms: None }
+    }
+
+    /// Whether frames are limited from now on.
+    pub(super) const fn limit(&mut self, is_limited: bool) {
+        self.is_limited = is_limited;
     }
 
     fn left(&self, now_ms: u64) -> i64 {
@@ -174,10 +184,12 @@ mod tests {
     }
 
     #[test]
-    fn here_nothing_is_limited() {
+    fn here_nothing_is_limited_unless_that_is_wanted() {
         let mut purse = Purse::new(0, false);
         purse.spend(1_000_000, 0);
         assert_eq!(purse.free_ms(), 0);
+        purse.limit(true);
+        assert!(purse.free_ms() > 0, "low bandwidth was asked for");
     }
 
     #[test]
