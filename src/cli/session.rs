@@ -87,23 +87,12 @@ impl Session {
                 let of_it = |file: &String| {
                     file == typed || Path::new(file).file_stem().is_some_and(|stem| stem == typed)
                 };
-                let file = self.refused().into_iter().find(of_it);
+                let file = refused(&self.inbox).into_iter().find(of_it);
                 let more = file.map(|file| format!("; {}", refusal(&self.inbox, &file))).unwrap_or_default();
                 Err(CliError::Refused { message: message + &more })
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Files in the inbox that were refused, by their names.
-    fn refused(&self) -> Vec<String> {
-        // A folder that cannot be read is told of by the scheduler.
-        let entries = std::fs::read_dir(&self.inbox).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let files = names.filter_map(|name| name.strip_suffix(WHY).map(str::to_owned));
-        let mut refused: Vec<String> = files.filter(|file| self.inbox.join(file).exists()).collect();
-        refused.sort();
-        refused
     }
 
     pub(super) fn job(&mut self, job: JobId) -> Result<JobDetail, CliError> {
@@ -115,7 +104,7 @@ impl Session {
 
     /// Says which files in the inbox are no jobs, after the jobs.
     pub(super) fn warn_of_refused(&self, io: &mut Io<'_>) {
-        match self.refused().as_slice() {
+        match refused(&self.inbox).as_slice() {
             [] => {}
             [file] => io.note(&format!("! {}", refusal(&self.inbox, file))),
             [first, more @ ..] => {
@@ -161,6 +150,17 @@ impl Session {
     pub(super) fn has_update(&self) -> bool {
         self.client.has_update()
     }
+}
+
+/// Files in the inbox that were refused, by their names.
+pub(super) fn refused(inbox: &Path) -> Vec<String> {
+    // A folder that cannot be read is told of by the scheduler.
+    let entries = std::fs::read_dir(inbox).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let files = names.filter_map(|name| name.strip_suffix(WHY).map(str::to_owned));
+    let mut refused: Vec<String> = files.filter(|file| inbox.join(file).exists()).collect();
+    refused.sort();
+    refused
 }
 
 fn refusal(inbox: &Path, file: &str) -> String {

@@ -75,20 +75,20 @@ impl<'de> Visitor<'de> for Setting {
     }
 
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<ThemeSetting, E> {
-        Ok(odd(auto(), format!("`{value}` is no theme")))
+        Ok(odd(auto(), &format!("`{value}` is no theme")))
     }
 
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<ThemeSetting, E> {
-        Ok(odd(auto(), format!("`{value}` is no theme")))
+        Ok(odd(auto(), &format!("`{value}` is no theme")))
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<ThemeSetting, E> {
-        Ok(odd(auto(), format!("`{value}` is no theme")))
+        Ok(odd(auto(), &format!("`{value}` is no theme")))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ThemeSetting, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(odd(auto(), "a list is no theme".to_owned()))
+        Ok(odd(auto(), "a list is no theme"))
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<ThemeSetting, E> {
@@ -122,7 +122,7 @@ impl<'de> Visitor<'de> for Setting {
             wrong.push(format!("`{key}` is no key of it"));
         }
         let pair = ThemeSetting::Pair { dark, light, detect };
-        Ok(if wrong.is_empty() { pair } else { odd(pair, wrong.join(", ")) })
+        Ok(if wrong.is_empty() { pair } else { odd(pair, &wrong.join(", ")) })
     }
 }
 
@@ -132,7 +132,7 @@ fn auto() -> ThemeSetting {
     ThemeSetting::One("auto".to_owned())
 }
 
-fn odd(instead: ThemeSetting, wrong: String) -> ThemeSetting {
+fn odd(instead: ThemeSetting, wrong: &str) -> ThemeSetting {
     let why = format!("theme in config.toml: {wrong}: `auto` stands for it; write {FORM}");
     ThemeSetting::Odd { instead: Box::new(instead), why: crate::model::clean_line(&why) }
 }
