@@ -63,12 +63,13 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     match &mut line.verb {
         None => {}
         Some(Verb::Demo(demo)) => demo.dashboard = demo.dashboard.clone().or(&line.dashboard),
-        Some(_) if line.dashboard == DashboardArgs::default() => {}
         Some(_) => {
-            let verb = matches.subcommand_name().unwrap_or_default();
-            let given = line.dashboard.given();
-            let why = format!("{given} before a verb is of the dashboard and the demo: `{verb}` draws none");
-            return Err(command().error(ErrorKind::ArgumentConflict, why));
+            if let Some(given) = line.dashboard.looks() {
+                let verb = matches.subcommand_name().unwrap_or_default();
+                let why =
+                    format!("{given} before a verb is of the dashboard and the demo: `{verb}` draws none");
+                return Err(command().error(ErrorKind::ArgumentConflict, why));
+            }
         }
     }
     Ok(line)
@@ -86,14 +87,14 @@ impl DashboardArgs {
         }
     }
 
-    /// The first option that was given.
-    fn given(&self) -> &'static str {
+    /// The first option that was given of how it looks. The shell's function gives `--cwd-file` to every verb.
+    fn looks(&self) -> Option<&'static str> {
         match self {
-            Self { ascii: true, .. } => "--ascii",
-            Self { theme: Some(_), .. } => "--theme",
-            Self { low_bandwidth: true, .. } => "--low-bandwidth",
-            Self { cwd_file: Some(_), .. } => "--cwd-file",
-            Self { .. } => "--color",
+            Self { ascii: true, .. } => Some("--ascii"),
+            Self { theme: Some(_), .. } => Some("--theme"),
+            Self { low_bandwidth: true, .. } => Some("--low-bandwidth"),
+            Self { color: Some(_), .. } => Some("--color"),
+            Self { .. } => None,
         }
     }
 }
@@ -114,7 +115,7 @@ pub struct Globals {
 }
 
 /// Of the dashboard.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct DashboardArgs {
     /// Only ASCII characters on the screen.
     #[arg(long)]
@@ -578,11 +579,11 @@ mod tests {
             ("--theme", "overnight --theme nord watch"),
             ("--low-bandwidth", "overnight --low-bandwidth log 1"),
             ("--color", "overnight --color 16 theme show nord"),
-            ("--cwd-file", "overnight --cwd-file x serve"),
         ] {
             let error = parsed(line).unwrap_err();
             assert!(error.use_stderr() && error.to_string().contains(given), "{line}: {error}");
         }
         assert!(parsed("overnight --root x ls --state running").is_ok());
+        assert!(parsed("overnight --cwd-file x ls").is_ok(), "as the shell's function calls it");
     }
 }
