@@ -332,7 +332,10 @@ fn check_passes_all_that_are_bundled_and_fails_a_broken_one_with_its_place() {
             "variant = 'blue'\n[palette]\na = '#12'\nb = 7\n[ui]\ntext = {mod = ['fat']}\n[glyphs]\nset = 'emoji'\n",
         ),
         ("names", "[ui]\ntext = 'pink'\ndim = 'mauve'\n"),
-        ("pale", "variant = 'light'\n[palette]\nwait = {rgb = '#876612', c16 = 'yellow'}\n"),
+        (
+            "pale",
+            "inherits = 'harbor-light'\n[palette]\nwait = {rgb = '#876612', c256 = 94, c16 = 'yellow'}\n",
+        ),
         ("faint", "inherits = 'harbor-dark'\n[palette]\nfg = '#303030'\n"),
     ]);
     let said = account.run(&["check", "wrong"], false);
