@@ -36,7 +36,7 @@ pub struct Config {
     pub notify: NotifyConfig,
     /// The dashboard's theme: a name (`overnight theme list`) or a path; or one each for dark and light terminals,
     /// `{ dark = "nord", light = "okabe-light" }`, chosen by `COLORFGBG` where the terminal sets it, else the dark one.
-    /// `--theme` and `OVERNIGHT_THEME` go first. `detect = "osc11"` in it (ask the terminal) is known, and not used yet.
+    /// `--theme` and `OVERNIGHT_THEME` go first. With `detect = "osc11"` in it the terminal is asked for its background.
     /// Default: `auto`; `mono` if `NO_COLOR` is set.
     #[schemars(with = "Option<serde_json::Value>")]
     pub theme: Option<ThemeSetting>,
