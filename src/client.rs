@@ -5,6 +5,7 @@
 
 use crate::config::Paths;
 use crate::protocol::{ClientMessage, Hello, PROTOCOL, Reply, Request, ServerMessage, Update};
+use rustix::event::{Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::collections::VecDeque;
@@ -14,14 +15,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use thiserror::Error;
 
 /// How long a reply may take: the scheduler may be making something durable on a slow disk.
 pub const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 /// For how long a connection that ends before its hello is made again, and how soon.
-const UNHEARD: Duration = Duration::from_millis(500);
-const UNHEARD_PAUSE: Duration = Duration::from_millis(5);
+const UNHEARD_MS: u64 = 500;
+const UNHEARD_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 /// What a Unix socket's address holds.
 const LONGEST_PATH: usize = 107;
 /// No message is longer: a snapshot of 100,000 jobs is a tenth of it.
@@ -65,6 +66,18 @@ pub enum ClientError {
         path: PathBuf,
         /// Who serves it.
         uid: u32,
+    },
+    /// The socket is not open to this account.
+    #[error(
+        "the socket {} is not open to you{}",
+        path.display(),
+        uid.map(|uid| format!(": it is user {uid}'s")).unwrap_or_default()
+    )]
+    Denied {
+        /// The socket.
+        path: PathBuf,
+        /// Whose it is, or the folder on the way that cannot be looked into.
+        uid: Option<u32>,
     },
     /// The scheduler ended, or closed the connection.
     #[error("the scheduler closed the connection")]
@@ -140,10 +153,14 @@ impl Client {
     /// that is killed while it starts a process leaves its listening socket to that process for a moment, and who
     /// connects then is heard by nobody.
     pub fn connect(paths: &Paths, timeout: Duration) -> Result<Self, ClientError> {
-        let until = Instant::now() + timeout.min(UNHEARD);
+        let patience = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX).min(UNHEARD_MS);
+        let until = crate::clock::monotonic().0 + patience;
         loop {
             match Self::connect_once(paths, timeout) {
-                Err(ClientError::Closed) if Instant::now() < until => std::thread::sleep(UNHEARD_PAUSE),
+                Err(ClientError::Closed) if crate::clock::monotonic().0 < until => {
+                    // Nothing tells of the end of whoever has the socket now.
+                    let _interrupted = poll(&mut [], Some(&UNHEARD_PAUSE));
+                }
                 other => return other,
             }
         }
@@ -388,6 +405,11 @@ fn open(paths: &Paths, path: &Path, timeout: Duration) -> Result<UnixStream, Cli
         Ok(()) => Ok(UnixStream::from(socket)),
         Err(Errno::AGAIN | Errno::TIMEDOUT) => Err(not_answering(paths)),
         Err(Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR) => Err(nobody(paths)),
+        Err(Errno::ACCESS | Errno::PERM) => {
+            // The nearest that can be looked at: beyond it nobody else sees anything.
+            let uid = path.ancestors().find_map(|place| std::fs::symlink_metadata(place).ok());
+            Err(ClientError::Denied { path: path.to_owned(), uid: uid.map(|found| found.uid()) })
+        }
         Err(errno) => Err(io("connect to", errno)),
     }
 }

@@ -276,6 +276,12 @@ fn what_a_screen_shows_is_asked_for_while_it_is_shown_and_not_more_often_than_it
     wide.ui.thrift = true;
     wide.later(60_000);
     assert_eq!(wide.answered(), [], "lines of what was are not worth a narrow line's bytes");
+    wide.press("2");
+    wide.answered();
+    let moves = |person: &Person| person.sees().contains("-20m");
+    assert!(!moves(&wide) && wide.sees().contains("power"), "the figures alone: {}", wide.sees());
+    wide.ui.thrift = false;
+    assert!(moves(&wide), "{}", wide.sees());
 }
 
 #[test]

@@ -267,6 +267,37 @@ fn a_theme_is_put_on_when_it_is_saved_and_a_broken_one_leaves_the_last() {
     given_back(&terminal);
 }
 
+#[test]
+fn a_theme_that_cannot_be_used_is_passed_in_the_settings_and_esc_brings_back_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("themes")).unwrap();
+    let path = dir.path().join("themes/mine.toml");
+    save(&path, "[glyphs]\nset = 'ascii'\n");
+    // The user's own come first, then the bundled ones, of which `auto` is the first.
+    save(&dir.path().join("themes/never.toml"), "[ui\n");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child_theme", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env("TERM", "xterm-256color").current_dir(dir.path());
+    let mut terminal = Terminal::run(command, (80, 24));
+    terminal.wait_for("[##");
+    terminal.press(",\x1b[C");
+    terminal.wait_for("< never >");
+    terminal.wait_for("themes/never.toml:1:4");
+    terminal.wait_for("[##");
+    terminal.press("\x1b[C");
+    terminal.wait_for("< auto >");
+    terminal.wait_for("[█");
+    terminal.press("\x1b[D");
+    terminal.wait_for("< never >");
+    terminal.press("q");
+    terminal.wait_for("[##");
+    // It is what is wished for again: a save of it is seen.
+    save(&path, "[glyphs]\nset = 'unicode'\n");
+    terminal.wait_for("[█");
+    terminal.press("q");
+    assert_eq!(terminal.end(), 0);
+}
+
 // ---- what runs inside the terminal ----
 
 struct Double(Snapshot);
@@ -314,6 +345,7 @@ impl SessionWriter for Hears {
 fn options() -> Options {
     Options {
         theme: "auto".into(),
+        complaint: None,
         theme_dir: None,
         depth: Depth::C256,
         glyphs: Glyphs::Unicode,

@@ -460,16 +460,48 @@ fn a_full_terminal_is_left_out_keys_are_heard_and_the_newest_is_drawn() {
         terminal.press("\x0c2\x0c1");
         std::thread::park_timeout(Duration::from_millis(20));
     }
-    terminal.press("1:");
+    terminal.press("MMMMMM1:");
     std::thread::park_timeout(Duration::from_millis(500));
     let before = terminal.bytes.len();
     terminal.wait_for("Actions");
     let came = terminal.bytes.len() - before;
     assert!(came < 400_000, "frames were queued: {came}");
+    let asked = String::from_utf8_lossy(&terminal.bytes).matches("\x1b[?1000h").count();
+    assert!(asked <= 1, "six times on and off, and what is true in the end is off: {asked}");
     terminal.press("\x1b");
     terminal.wait_for("sends fewer bytes");
     terminal.press("q");
     assert_eq!(terminal.end(), 0);
+}
+
+/// A key is held until low bandwidth is offered: what comes is no more than a link of 64 kbit/s carries, however fast this
+/// one is. It is late on no link then.
+#[test]
+fn a_key_held_over_a_network_asks_for_no_more_than_a_slow_link_carries() {
+    for size in [(80, 24), (200, 50)] {
+        let mut terminal = dashboard("child_remote", size);
+        terminal.wait_for("LIVE");
+        let (before, begun, mut pressed) = (terminal.bytes.len(), now_ms(), 0);
+        while !terminal.screen().contains("sends fewer bytes") {
+            assert!(now_ms() - begun < 30_000, "nothing was offered:\n{}", terminal.screen());
+            terminal.press("j");
+            pressed += 1;
+            let until = now_ms() + 33;
+            while now_ms() < until {
+                terminal.read(until - now_ms());
+            }
+        }
+        let (spent, came) = (now_ms() - begun, terminal.bytes.len() - before);
+        // A frame that was under way before, one that is drawn whatever it takes, and the purse.
+        let most = 3 * 8_000 + 6 * spent as usize;
+        println!("{size:?}: {pressed} keys in {spent} ms, {came} bytes");
+        assert!(came <= most, "{size:?}: {came} bytes in {spent} ms");
+        terminal.press(":");
+        terminal.wait_for("Actions");
+        terminal.press("\x1b");
+        terminal.press("q");
+        assert_eq!(terminal.end(), 0);
+    }
 }
 
 #[test]
@@ -713,7 +745,12 @@ impl SessionWriter for Hears {
 }
 
 fn show(snap: Snapshot, is_lively: bool, answers: bool) {
+    show_to(snap, (is_lively, answers), false);
+}
+
+fn show_to(snap: Snapshot, (is_lively, answers): (bool, bool), remote: bool) {
     let options = Options {
+        remote,
         depth: Depth::C256,
         glyphs: Glyphs::Unicode,
         tz: jiff::tz::TimeZone::UTC,
@@ -764,9 +801,20 @@ fn child_silent() {
     show(fixtures::busy(), false, false);
 }
 
+/// Ten thousand jobs wait, at the other end of a network.
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_remote() {
+    show_to(ten_thousand(), (false, true), true);
+}
+
 #[test]
 #[ignore = "runs inside the terminal of another test"]
 fn child_crowd() {
+    show(ten_thousand(), false, true);
+}
+
+fn ten_thousand() -> Snapshot {
     let mut snap = crowd::crowd(10_000);
     snap.jobs.retain(|row| row.state == Cursor::Queued);
     let missing = 10_000 - snap.jobs.len() as u64;
@@ -778,7 +826,7 @@ fn child_crowd() {
             "behind others",
         )));
     }
-    show(snap, false, true);
+    snap
 }
 
 /// The job under the cursor logs into the current directory.

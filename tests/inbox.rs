@@ -329,6 +329,17 @@ fn a_second_file_renamed_onto_the_name_between_delivery_and_take_is_a_drop_of_it
 }
 
 #[test]
+fn a_file_whose_name_is_as_long_as_names_may_be_is_taken() {
+    let watched = Watched::start();
+    for name in ["n".repeat(250) + ".yaml", "日本".repeat(41) + "x.yaml"] {
+        watched.mv_in(&name, JOB);
+        let drop = watched.dropped(&name);
+        assert_eq!(watched.take(&drop), Taken::Moved(None), "{name}");
+        assert!(!watched.at(&name).exists());
+    }
+}
+
+#[test]
 fn takes_and_renames_onto_the_same_name_at_the_same_moment_lose_nothing() {
     const DROPS: usize = 500;
     let watched = Watched::start();

@@ -99,6 +99,22 @@ fn a_unit_is_installed_once_brought_up_to_date_and_never_put_over_what_somebody_
     assert!(unit.with_file_name("overnight-b.service").exists());
     install(&["--force"]).ok();
     assert_eq!(fs::read_to_string(&unit).unwrap(), printed);
+
+    // And away again: not while it is enabled, and not what somebody edited.
+    let remove = |more: &[&str]| sandbox.run(&[&["service", "remove", "--user"], more].concat());
+    let wants = unit.parent().unwrap().join("default.target.wants");
+    fs::create_dir(&wants).unwrap();
+    std::os::unix::fs::symlink(&unit, wants.join("overnight.service")).unwrap();
+    let refused = remove(&[]);
+    assert!(refused.code == 1 && refused.stderr.contains("disable --now overnight"), "{}", refused.stderr);
+    fs::remove_dir_all(&wants).unwrap();
+    fs::write(&unit, &edited).unwrap();
+    let refused = remove(&[]);
+    assert!(refused.code == 1 && refused.stderr.contains("--force"), "{}", refused.stderr);
+    assert!(unit.exists());
+    let removed = remove(&["--force"]).ok();
+    assert!(removed.stdout.contains("daemon-reload") && !unit.exists(), "{}", removed.stdout);
+    assert!(remove(&[]).ok().stdout.contains("there is no "), "nothing is left to do");
 }
 
 #[test]
@@ -251,6 +267,10 @@ fn a_crontab_gets_the_line_once_and_keeps_all_others() {
     assert!(
         finding(&sandbox.run(&["doctor", "--json"]), "boot")["found"].as_str().unwrap().contains("crontab")
     );
+    let remove = || sandbox.run(&["service", "remove", "--cron"]).ok().stdout;
+    assert!(remove().contains("removed from the crontab"));
+    assert_eq!(fs::read_to_string(&table).unwrap(), theirs);
+    assert!(remove().contains("has no line"));
 }
 
 #[test]

@@ -325,6 +325,38 @@ fn check_passes_all_that_are_bundled_and_fails_a_broken_one_with_its_place() {
         assert!(said.out.contains("broken.toml:2:8: `pink` is not in [palette]"), "{}", said.out);
     }
     assert_eq!(account.run(&["check"], false).exit, Exit::Failed);
+    // All that is wrong at once; and what is no fault, but hard to read with an xterm's sixteen.
+    let account = Account::new(&[
+        (
+            "wrong",
+            "variant = 'blue'\n[palette]\na = '#12'\nb = 7\n[ui]\ntext = {mod = ['fat']}\n[glyphs]\nset = 'emoji'\n",
+        ),
+        ("names", "[ui]\ntext = 'pink'\ndim = 'mauve'\n"),
+        (
+            "pale",
+            "inherits = 'harbor-light'\n[palette]\nwait = {rgb = '#876612', c256 = 94, c16 = 'yellow'}\n",
+        ),
+        ("faint", "inherits = 'harbor-dark'\n[palette]\nfg = '#303030'\n"),
+    ]);
+    let said = account.run(&["check", "wrong"], false);
+    for place in [
+        "1:11: one of",
+        "3:5: `#12` is no colour",
+        "4:5: a table, not integer",
+        "6:16: write bold",
+        "8:7: one of",
+    ] {
+        assert!(said.out.contains(&format!("wrong.toml:{place}")), "{place}: {}", said.out);
+    }
+    let said = account.run(&["check", "names"], false);
+    assert!(said.out.contains("names.toml:2:8: `pink`") && said.out.contains("3:7: `mauve`"), "{}", said.out);
+    let said = account.run(&["check", "pale"], false);
+    assert!(
+        said.exit == Exit::Ok && said.err.contains("is yellow, in an xterm 1.7:1"),
+        "{} {}",
+        said.out,
+        said.err
+    );
     let json: serde_json::Value =
         serde_json::from_str(&account.run(&["check", "faint", "--json"], false).out).unwrap();
     assert_eq!(json[0]["ok"], false);

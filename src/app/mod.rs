@@ -205,6 +205,9 @@ fn dashboard(setup: &Setup, args: &DashboardArgs) -> ExitCode {
 fn show(setup: &Setup, args: &DashboardArgs, may_start: bool) -> ExitCode {
     let mut options = tui::Options::from_lookup(&|name| lookup(setup, name));
     options.theme = setup.theme(args.theme.as_deref(), || tui::ask_background(ANSWERS_WITHIN));
+    let is_wished = args.theme.is_some() || setup.environment.theme.is_some();
+    let theme = setup.config.theme.as_ref().filter(|_| !is_wished);
+    options.complaint = theme.and_then(|theme| theme.complaint()).map(str::to_owned);
     options.depth = args.color.unwrap_or(options.depth);
     if args.ascii || setup.config.ui.ascii == Some(true) {
         options.glyphs = tui::Glyphs::Ascii;

@@ -5,6 +5,7 @@ use crate::config::GpuSource;
 use crate::model::{Priority, Span};
 use crate::protocol::GpuSelect;
 use crate::tui::Depth;
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -59,7 +60,43 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     if let Some(state) = of_verb {
         line.globals.state = Some(state.clone());
     }
+    match &mut line.verb {
+        None => {}
+        Some(Verb::Demo(demo)) => demo.dashboard = demo.dashboard.clone().or(&line.dashboard),
+        Some(_) => {
+            if let Some(given) = line.dashboard.looks() {
+                let verb = matches.subcommand_name().unwrap_or_default();
+                let why =
+                    format!("{given} before a verb is of the dashboard and the demo: `{verb}` draws none");
+                return Err(command().error(ErrorKind::ArgumentConflict, why));
+            }
+        }
+    }
     Ok(line)
+}
+
+impl DashboardArgs {
+    /// These, and of others what these do not say.
+    fn or(self, other: &Self) -> Self {
+        Self {
+            ascii: self.ascii || other.ascii,
+            theme: self.theme.or_else(|| other.theme.clone()),
+            low_bandwidth: self.low_bandwidth || other.low_bandwidth,
+            cwd_file: self.cwd_file.or_else(|| other.cwd_file.clone()),
+            color: self.color.or(other.color),
+        }
+    }
+
+    /// The first option that was given of how it looks. The shell's function gives `--cwd-file` to every verb.
+    fn looks(&self) -> Option<&'static str> {
+        match self {
+            Self { ascii: true, .. } => Some("--ascii"),
+            Self { theme: Some(_), .. } => Some("--theme"),
+            Self { low_bandwidth: true, .. } => Some("--low-bandwidth"),
+            Self { color: Some(_), .. } => Some("--color"),
+            Self { .. } => None,
+        }
+    }
 }
 
 /// What holds for every verb.
@@ -443,7 +480,7 @@ pub struct ServeArgs {
 /// Of `service`.
 #[derive(Debug, Clone, Args)]
 pub struct ServiceArgs {
-    /// Show it, or put it where it belongs.
+    /// Show it, put it where it belongs, or take it away again.
     #[arg(value_enum)]
     pub action: ServiceAction,
     /// As a systemd unit of this account (the default with systemd).
@@ -520,4 +557,33 @@ pub enum ThemeAction {
         #[arg(long, value_name = "DEPTH", value_parser = depth)]
         color: Option<Depth>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<CommandLine, clap::Error> {
+        parse(line.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn options_of_the_dashboard_go_before_and_after_the_demo_and_before_no_other_verb() {
+        let line = parsed("overnight --ascii --theme nord --color 16 demo --theme mono --gpus 2").unwrap();
+        let Some(Verb::Demo(demo)) = line.verb else { panic!("{line:?}") };
+        assert!(demo.dashboard.ascii && demo.gpus == 2);
+        assert_eq!((demo.dashboard.theme.as_deref(), demo.dashboard.color), (Some("mono"), Some(Depth::C16)));
+        assert!(parsed("overnight --ascii").unwrap().dashboard.ascii);
+        for (given, line) in [
+            ("--ascii", "overnight --ascii ls"),
+            ("--theme", "overnight --theme nord watch"),
+            ("--low-bandwidth", "overnight --low-bandwidth log 1"),
+            ("--color", "overnight --color 16 theme show nord"),
+        ] {
+            let error = parsed(line).unwrap_err();
+            assert!(error.use_stderr() && error.to_string().contains(given), "{line}: {error}");
+        }
+        assert!(parsed("overnight --root x ls --state running").is_ok());
+        assert!(parsed("overnight --cwd-file x ls").is_ok(), "as the shell's function calls it");
+    }
 }

@@ -93,10 +93,7 @@ pub fn of(error: &CliError) -> Exit {
         },
         CliError::Client(error) => match error {
             ClientError::NoScheduler { .. } | ClientError::Closed => Exit::NoScheduler,
-            ClientError::NotYours { .. } => Exit::State,
-            ClientError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-                Exit::State
-            }
+            ClientError::NotYours { .. } | ClientError::Denied { .. } => Exit::State,
             ClientError::NotAnswering { .. }
             | ClientError::Version { .. }
             | ClientError::Unreadable { .. }
@@ -125,6 +122,9 @@ const fn remedy(error: &CliError) -> Option<&'static str> {
         CliError::Client(ClientError::NotAnswering { .. }) => Some(
             "do not start a second one; look at scheduler.log in the state directory, or end that process (jobs go on)",
         ),
+        CliError::Client(ClientError::NotYours { .. } | ClientError::Denied { .. }) => {
+            Some("a scheduler serves its own account only: become that one, or have your own with --root DIR")
+        }
         CliError::Client(ClientError::Closed) => Some("jobs go on without it; start one and ask again"),
         _ => None,
     }
@@ -140,4 +140,21 @@ pub fn message(error: &CliError) -> Option<String> {
         text = format!("{text}; {remedy}");
     }
     Some(crate::model::clean_line(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_of_somebody_else_is_told_with_whose_it_is_and_what_next() {
+        let denied = ClientError::Denied { path: "/srv/night/overnight.sock".into(), uid: Some(1004) };
+        let error = CliError::Client(denied);
+        assert_eq!(of(&error), Exit::State);
+        let said = message(&error).unwrap();
+        assert!(
+            said.starts_with("the socket /srv/night/overnight.sock is not open to you: it is user 1004's; ")
+        );
+        assert!(said.contains("--root DIR"), "{said}");
+    }
 }

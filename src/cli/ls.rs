@@ -45,10 +45,10 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
     })?;
     if listing.rows == 0 {
         io.note(if args.all { "no job" } else { "no job waits or runs (--all lists those that are done)" });
-        session.warn(io)?;
-        return Ok(Exit::Ok);
+    } else {
+        listing.print(io)?;
     }
-    listing.print(io)?;
+    session.warn_of_refused(io);
     session.warn(io)?;
     Ok(Exit::Ok)
 }

@@ -6,6 +6,7 @@ use crate::model::{Generation, JobId};
 use crate::protocol::{Command, JobDetail, JobRow, NoticeLevel, Query, Reply, Request, Snapshot, Update};
 use jiff::tz::TimeZone;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long the greeting may take: the scheduler answers at once unless something is wrong.
@@ -16,14 +17,19 @@ const EVERY_MS: u64 = 200;
 pub(super) struct Session {
     client: Client,
     zone: TimeZone,
+    inbox: PathBuf,
     /// What a subscription has told.
     picture: Snapshot,
 }
 
+/// What lies beside a file that was refused, behind its name.
+const WHY: &str = ".why.txt";
+
 impl Session {
     pub(super) fn open(setup: &Setup) -> Result<Self, CliError> {
         let client = Client::connect(&setup.paths, GREETING)?;
-        Ok(Self { client, zone: setup.zone.clone(), picture: Snapshot::default() })
+        let inbox = setup.paths.inbox();
+        Ok(Self { client, zone: setup.zone.clone(), inbox, picture: Snapshot::default() })
     }
 
     /// An answer; a refusal in any form is an error with the scheduler's words.
@@ -73,9 +79,19 @@ impl Session {
     /// The job that a person means, and the generation that a command about it must carry.
     pub(super) fn resolve(&mut self, typed: &str) -> Result<(JobId, Generation), CliError> {
         let name = typed.strip_prefix('#').unwrap_or(typed).to_owned();
-        match self.query(Query::Resolve { name })? {
-            Reply::Resolved { job, generation } => Ok((job, generation)),
-            _ => Err(CliError::Answer),
+        match self.query(Query::Resolve { name }) {
+            Ok(Reply::Resolved { job, generation }) => Ok((job, generation)),
+            Ok(_) => Err(CliError::Answer),
+            Err(CliError::Refused { message }) => {
+                // The job may be none because its file was refused.
+                let of_it = |file: &String| {
+                    file == typed || Path::new(file).file_stem().is_some_and(|stem| stem == typed)
+                };
+                let file = refused(&self.inbox).into_iter().find(of_it);
+                let more = file.map(|file| format!("; {}", refusal(&self.inbox, &file))).unwrap_or_default();
+                Err(CliError::Refused { message: message + &more })
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -83,6 +99,17 @@ impl Session {
         match self.query(Query::Job { job })? {
             Reply::Job(detail) => Ok(*detail),
             _ => Err(CliError::Answer),
+        }
+    }
+
+    /// Says which files in the inbox are no jobs, after the jobs.
+    pub(super) fn warn_of_refused(&self, io: &mut Io<'_>) {
+        match refused(&self.inbox).as_slice() {
+            [] => {}
+            [file] => io.note(&format!("! {}", refusal(&self.inbox, file))),
+            [first, more @ ..] => {
+                io.note(&format!("! {}; and {} more there", refusal(&self.inbox, first), more.len()));
+            }
         }
     }
 
@@ -123,6 +150,21 @@ impl Session {
     pub(super) fn has_update(&self) -> bool {
         self.client.has_update()
     }
+}
+
+/// Files in the inbox that were refused, by their names.
+pub(super) fn refused(inbox: &Path) -> Vec<String> {
+    // A folder that cannot be read is told of by the scheduler.
+    let entries = std::fs::read_dir(inbox).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let files = names.filter_map(|name| name.strip_suffix(WHY).map(str::to_owned));
+    let mut refused: Vec<String> = files.filter(|file| inbox.join(file).exists()).collect();
+    refused.sort();
+    refused
+}
+
+fn refusal(inbox: &Path, file: &str) -> String {
+    format!("{} was refused: {file}{WHY} beside it says why", inbox.join(file).display())
 }
 
 impl AsFd for Session {

@@ -223,7 +223,7 @@ fn measured(name: String, setup: &Setup) -> Checked {
             Checked { name, report: tui::check_theme(&themes), warnings }
         }
         Err(error) => {
-            let faults = vec![crate::model::chain(&error)];
+            let faults = error.all().iter().map(|fault| crate::model::chain(fault)).collect();
             Checked { name, report: Report { faults, ..Report::default() }, warnings: Vec::new() }
         }
     }
@@ -307,7 +307,9 @@ fn in_full(Checked { name, report, .. }: &Checked, io: &mut Io<'_>) -> Result<()
     } else if !report.contrasts.is_empty() || !report.distances.is_empty() {
         table.print(io)?;
     }
-    io.line(&format!("{name}: {}", verdict(report).0))
+    io.line(&format!("{name}: {}", verdict(report).0))?;
+    report.hints.iter().for_each(|hint| io.note(&format!("hint: {hint}")));
+    Ok(())
 }
 
 fn document(Checked { name, report, warnings }: &Checked) -> Value {
@@ -329,6 +331,7 @@ fn document(Checked { name, report, warnings }: &Checked) -> Value {
         "contrasts": contrasts.collect::<Vec<_>>(),
         "distances": distances.collect::<Vec<_>>(),
         "faults": report.faults,
+        "hints": report.hints,
         "warnings": warnings,
     })
 }

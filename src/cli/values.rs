@@ -53,6 +53,8 @@ pub enum ServiceAction {
     Print,
     /// Where it belongs.
     Install,
+    /// Away from there again.
+    Remove,
 }
 
 /// Rows of the meter.

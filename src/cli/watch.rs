@@ -5,9 +5,9 @@ use super::ls::word;
 use super::session::Session;
 use super::{CliError, Exit, Io, Setup, when};
 use crate::client::ClientError;
-use crate::model::{Cursor, JobId, chain};
+use crate::model::{Bytes, Cursor, DeviceState, JobId, Limit, Priority, chain};
 use crate::protocol::json::{About, News};
-use crate::protocol::{GpuRow, InboxRow, InboxState, JobRow, Notice, NoticeLevel, Update};
+use crate::protocol::{Diagnostic, GpuRow, InboxRow, InboxState, JobRow, Notice, NoticeLevel, Update};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,10 +149,11 @@ fn say(
 /// What was last told.
 #[derive(Default)]
 struct Seen {
-    jobs: BTreeMap<JobId, (&'static str, Vec<u32>)>,
+    jobs: BTreeMap<JobId, Known>,
     done: BTreeSet<JobId>,
-    gpus: BTreeMap<u32, (&'static str, bool)>,
-    inbox: BTreeMap<String, InboxState>,
+    gpus: BTreeMap<u32, (&'static str, bool, Option<String>)>,
+    /// Those that are refused, and why.
+    inbox: BTreeMap<String, Vec<Diagnostic>>,
     notices: BTreeSet<String>,
 }
 
@@ -163,8 +164,10 @@ impl Seen {
         update: &Update,
         mut tell: impl FnMut(About<'_>, String) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
-        for row in update.rows.iter().filter(|row| self.job(row)) {
-            tell(About::Job(row), job_line(row))?;
+        for row in &update.rows {
+            if let Some(text) = self.job(row) {
+                tell(About::Job(row), text)?;
+            }
         }
         for row in &update.gpus {
             if let Some(text) = self.gpu(row) {
@@ -172,8 +175,8 @@ impl Seen {
             }
         }
         if let Some(rows) = &update.inbox {
-            for (row, text) in self.inbox(rows) {
-                tell(About::Inbox(row), text)?;
+            for (name, state, text) in self.inbox(rows) {
+                tell(About::Inbox { name: &name, state }, text)?;
             }
         }
         if let Some(notices) = &update.notices {
@@ -184,9 +187,8 @@ impl Seen {
         Ok(())
     }
 
-    /// Whether there is news of a job.
-    fn job(&mut self, row: &JobRow) -> bool {
-        let now = (word(row), row.gpu_indices.clone());
+    /// What is new of a job.
+    fn job(&mut self, row: &JobRow) -> Option<String> {
         if row.state == Cursor::Done {
             self.done.insert(row.id);
             if self.done.len() > DONE
@@ -195,33 +197,58 @@ impl Seen {
                 self.jobs.remove(&oldest);
             }
         }
-        self.jobs.insert(row.id, now.clone()) != Some(now)
+        let now = Known::of(row);
+        let Some(before) = self.jobs.insert(row.id, now.clone()) else { return Some(job_line(row)) };
+        if before.place_in_life() != now.place_in_life() {
+            return Some(job_line(row));
+        }
+        let changes = now.changes(&before, row);
+        (!changes.is_empty())
+            .then(|| format!("{} {} ({}): {}", row.id, row.name, row.user, changes.join(", ")))
     }
 
-    /// The details of a device that is used change with every reading; its state does not.
+    /// The details of a device that is used from outside change with every reading; its state does not. Those of one that
+    /// a job holds say that it will be closed, or what is wrong with it.
     fn gpu(&mut self, row: &GpuRow) -> Option<String> {
-        let now = (row.state.word(), row.idle_since.is_some());
-        if self.gpus.insert(row.index, now) == Some(now) {
+        let of_held = row.detail.clone().filter(|_| matches!(row.state, DeviceState::Held { .. }));
+        let now = (row.state.word(), row.idle_since.is_some(), of_held);
+        let (word, is_idle) = (now.0, now.1);
+        if self.gpus.get(&row.index) == Some(&now) {
             return None;
         }
-        let idle = if now.1 { ", idle" } else { "" };
+        self.gpus.insert(row.index, now);
+        let idle = if is_idle { ", idle" } else { "" };
         let detail = row.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-        Some(format!("gpu {}: {}{idle}{detail}", row.index, now.0))
+        Some(format!("gpu {}: {word}{idle}{detail}", row.index))
     }
 
-    /// Files that were refused, also again for another reason.
-    fn inbox<'a>(&mut self, rows: &'a [InboxRow]) -> Vec<(&'a InboxRow, String)> {
+    /// Files that were refused, also again for another reason, and what becomes of them.
+    fn inbox(&mut self, rows: &[InboxRow]) -> Vec<(String, &'static str, String)> {
         let mut news = Vec::new();
-        self.inbox.retain(|name, _| rows.iter().any(|row| row.name == *name));
         for row in rows {
-            let known = self.inbox.insert(row.name.clone(), row.state.clone());
-            if known.as_ref() != Some(&row.state)
-                && let InboxState::Refused { diagnostics } = &row.state
-            {
-                let why = diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
-                news.push((row, format!("inbox {}: refused: {why}", row.name)));
+            let name = &row.name;
+            match &row.state {
+                InboxState::Refused { diagnostics } if self.inbox.get(name) != Some(diagnostics) => {
+                    let why = diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
+                    news.push((name.clone(), "refused", format!("inbox {name}: refused: {why}")));
+                    self.inbox.insert(name.clone(), diagnostics.clone());
+                }
+                InboxState::Accepted { jobs, .. } if self.inbox.remove(name).is_some() => {
+                    let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+                    let text = format!("inbox {name}: accepted: {}", jobs.join(" "));
+                    news.push((name.clone(), "accepted", text));
+                }
+                // Read again: what comes of it is told.
+                InboxState::Refused { .. } | InboxState::Accepted { .. } | InboxState::Waiting { .. } => {}
             }
         }
+        self.inbox.retain(|name, _| {
+            let is_there = rows.iter().any(|row| row.name == *name);
+            if !is_there {
+                news.push((name.clone(), "removed", format!("inbox {name}: removed")));
+            }
+            is_there
+        });
         news
     }
 
@@ -237,6 +264,55 @@ impl Seen {
         news.extend(over.map(|text| (About::Notice { level: None }, format!("over: {text}"))));
         self.notices = texts;
         news
+    }
+}
+
+/// What is told of a job when it changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Known {
+    word: &'static str,
+    gpu_indices: Vec<u32>,
+    name: String,
+    priority: Priority,
+    rank: Option<i64>,
+    asks: (u32, u32, Bytes, Limit),
+}
+
+impl Known {
+    fn of(row: &JobRow) -> Self {
+        Self {
+            word: word(row),
+            gpu_indices: row.gpu_indices.clone(),
+            name: row.name.clone(),
+            priority: row.priority,
+            rank: row.rank,
+            asks: (row.gpus, row.cpus, row.memory, row.limit),
+        }
+    }
+
+    fn place_in_life(&self) -> (&'static str, &[u32]) {
+        (self.word, &self.gpu_indices)
+    }
+
+    /// What somebody has changed of a job that is where it was.
+    fn changes(&self, before: &Self, row: &JobRow) -> Vec<String> {
+        let mut changes = Vec::new();
+        if self.name != before.name {
+            changes.push(format!("renamed, it was {}", before.name));
+        }
+        if self.priority != before.priority {
+            changes.push(format!("priority {}, it was {}", self.priority, before.priority));
+        }
+        if self.rank != before.rank {
+            let place = row.place.map(|place| format!(" to place {place}")).unwrap_or_default();
+            changes.push(format!("moved{place}"));
+        }
+        if self.asks != before.asks {
+            let (gpus, cpus, memory, limit) = self.asks;
+            let limit = limit.span().map_or_else(|| "until done".to_owned(), |span| format!("for {span}"));
+            changes.push(format!("asks for GPUs {gpus}, cores {cpus}, memory {memory}, {limit}"));
+        }
+        changes
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Config {
     pub notify: NotifyConfig,
     /// The dashboard's theme: a name (`overnight theme list`) or a path; or one each for dark and light terminals,
     /// `{ dark = "nord", light = "okabe-light" }`, chosen by `COLORFGBG` where the terminal sets it, else the dark one.
-    /// `--theme` and `OVERNIGHT_THEME` go first. `detect = "osc11"` in it (ask the terminal) is known, and not used yet.
+    /// `--theme` and `OVERNIGHT_THEME` go first. With `detect = "osc11"` in it the terminal is asked for its background.
     /// Default: `auto`; `mono` if `NO_COLOR` is set.
     #[schemars(with = "Option<serde_json::Value>")]
     pub theme: Option<ThemeSetting>,
@@ -181,9 +181,23 @@ pub struct UiConfig {
     pub sync: bool,
     /// Few bytes, as `--low-bandwidth`: 16 colours, timers in minutes, GPU figures every five seconds, logs once a second.
     pub low_bandwidth: bool,
+    /// Whether something turns while one waits: `off` or `on`. Nothing of the dashboard moves unless what it shows has:
+    /// `on` is known, and not used yet.
+    pub spinner: Spinner,
     /// How the dashboard tells of a job that ended while its window had no focus: `off`, `bell`, or `osc9`, which some
     /// terminals show as a notification of the desktop.
     pub notify: Notify,
+}
+
+/// Whether something turns while one waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Spinner {
+    /// No.
+    #[default]
+    Off,
+    /// Known, and not used yet.
+    On,
 }
 
 /// How the dashboard tells of a job that ended.
@@ -201,7 +215,14 @@ pub enum Notify {
 
 impl Default for UiConfig {
     fn default() -> Self {
-        Self { ascii: None, mouse: false, sync: true, low_bandwidth: false, notify: Notify::Off }
+        Self {
+            ascii: None,
+            mouse: false,
+            sync: true,
+            low_bandwidth: false,
+            spinner: Spinner::Off,
+            notify: Notify::Off,
+        }
     }
 }
 

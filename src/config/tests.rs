@@ -29,7 +29,7 @@ fn every_key_can_be_set() {
         rates = {gpu_hour = 1.5, core_hour = 0.02}
         keep = {days = 30, gib = 100}
         notify.command = ["mail", "ana"]
-        ui = {ascii = true, mouse = true, sync = false, low_bandwidth = true, notify = "osc9"}
+        ui = {ascii = true, mouse = true, sync = false, low_bandwidth = true, spinner = "on", notify = "osc9"}
         [keys]
         cancel = ["x", "f9"]
         "#,
@@ -52,16 +52,26 @@ fn a_theme_is_one_or_a_pair() {
         ThemeSetting::Pair { dark: "nord".into(), light: "okabe-light".into(), detect: Detect::Osc11 };
     assert_eq!(pair.theme, Some(expected));
     assert_eq!(parse(&toml::to_string(&pair).unwrap()).unwrap(), pair);
-    for (text, message) in [
-        ("theme = { dark = \"nord\" }", "missing field `light`"),
-        (
-            "theme = { dark = \"nord\", lite = \"mono\" }",
-            "unknown key `lite`, expected one of `dark`, `light`",
-        ),
-        ("theme = 3", "a theme's name, or {dark"),
+    // A theme is no reason not to start: what is missing is `auto`, and it is told.
+    let pair = |dark: &str, light: &str| ThemeSetting::Pair {
+        dark: dark.into(),
+        light: light.into(),
+        detect: Detect::Off,
+    };
+    for (text, counts, message) in [
+        ("theme = { dark = \"nord\" }", pair("nord", "auto"), "there is no `light`: `auto` stands for it"),
+        ("theme = { light = \"nord\", dark = 1 }", pair("auto", "nord"), "`dark` is no theme's name"),
+        ("theme = { dark = \"nord\", lite = \"mono\" }", pair("nord", "auto"), "`lite` is no key of it"),
+        ("theme = { dark = \"a\", light = \"b\", detect = 1 }", pair("a", "b"), "`off` or `osc11`"),
+        ("theme = 3", ThemeSetting::One("auto".into()), "`3` is no theme: `auto`"),
+        ("theme = [\"nord\"]", ThemeSetting::One("auto".into()), "a list is no theme"),
     ] {
-        let said = parse(text).unwrap_err();
-        assert!(said.starts_with("config.toml:1:") && said.contains(message), "{said}");
+        let config = parse(text).unwrap();
+        let theme = config.theme.clone().unwrap();
+        assert_eq!(theme.plain(), &counts, "{text}");
+        assert!(theme.complaint().is_some_and(|why| why.contains(message)), "{theme:?}");
+        // What is written is what counts.
+        assert_eq!(parse(&toml::to_string(&config).unwrap()).unwrap().theme, Some(counts));
     }
 }
 

@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 
 /// So many numbered names are tried for a drop that is put back while its own name is taken.
 const NAMES_TRIED: u32 = 10_000;
+/// So much of the end of a name that is cut is kept: what kind of file it is.
+const ENDING: usize = 16;
 
 fn error(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> InboxError {
     InboxError::Io { doing, path: path.to_owned(), source: source.into() }
@@ -191,10 +193,24 @@ fn put_back(home: Place<'_>, target: Place<'_>) -> Result<(), InboxError> {
     Err(error("put back", home.path, io::Error::from(io::ErrorKind::AlreadyExists)))
 }
 
-/// The name of a drop on its way out: what it must be, and what it was called.
+/// The name of a drop on its way out: what it must be, and what it was called; of a long name its beginning and its end.
 fn outgoing(name: &OsStr, ident: &DropIdent) -> OsString {
     let mut out = OsString::from(format!("{:x}-{:x}-{}-", ident.dev, ident.ino, ident.hash));
-    out.push(name);
+    let (bytes, room) = (name.as_bytes(), beneath::NAME_BYTES.saturating_sub(out.len()));
+    if bytes.len() <= room {
+        out.push(name);
+        return out;
+    }
+    let inside = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    let (mut head, mut tail) = (room.saturating_sub(ENDING), bytes.len() - ENDING.min(room));
+    while inside(head) {
+        head -= 1;
+    }
+    while inside(tail) {
+        tail += 1;
+    }
+    out.push(OsStr::from_bytes(&bytes[..head]));
+    out.push(OsStr::from_bytes(&bytes[tail..]));
     out
 }
 

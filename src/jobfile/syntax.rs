@@ -71,7 +71,10 @@ impl Draft {
                 }
             }
             Trouble::Other(_) | Trouble::Character(_) | Trouble::Bracket => {
-                if self.bracket_start(found, at) || self.open_bracket(found, at) {
+                if self.bracket_start(found, at)
+                    || self.hidden_bracket(found, at)
+                    || self.open_bracket(found, at)
+                {
                     return true;
                 }
             }
@@ -253,18 +256,9 @@ impl Draft {
         };
         let line = self.lines[start].clone();
         let number = self.first + start as u32;
-        let mut open: Vec<(u32, char)> = Vec::new();
-        for (column, c) in line.chars().enumerate() {
-            match c {
-                '[' | '{' => open.push((column as u32 + 1, c)),
-                ']' | '}' => {
-                    open.pop();
-                }
-                _ => {}
-            }
-        }
+        let open = still_open(&line);
         let Some((column, c)) = open.first().copied() else { return false };
-        let closing: String = open.iter().rev().map(|(_, c)| if *c == '[' { ']' } else { '}' }).collect();
+        let closing = closing(&open);
         let mark = Mark { line: number, column, width: 1 };
         found.add(
             error(92, mark, format!("`{c}` is not closed")).hint(format!("`{closing}` belongs to its end")),
@@ -277,6 +271,42 @@ impl Draft {
             && self.lines.get(start + 1).is_some_and(|next| key_of(next).is_some())
     }
 
+    /// `{gpus: two #4, for: 1h}`: the `#` hides the end of the bracket.
+    fn hidden_bracket(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
+        let is_text = |number: &u32| {
+            let line = self.line(*number).trim();
+            !line.is_empty() && !line.starts_with('#')
+        };
+        let above = (self.first..at.line).rev().find(is_text);
+        for number in [Some(at.line), above].into_iter().flatten() {
+            let line = self.line(number).to_owned();
+            let (head, hidden) = line.split_at(comment(&line));
+            let open = still_open(head);
+            let is_quoted = ['"', '\''].into_iter().any(|quote| head.matches(quote).count() % 2 == 1);
+            if open.is_empty() || is_quoted || !hidden.contains([']', '}']) {
+                continue;
+            }
+            let mark = Mark {
+                line: number,
+                column: head.chars().count() as u32 + 2,
+                width: hidden.trim().chars().count() as u32,
+            };
+            let closing = closing(&open);
+            found.add(
+                error(
+                    92,
+                    mark,
+                    format!("`#` begins a comment here, and the `{closing}` in it closes nothing"),
+                )
+                .hint("quote a text with a ` #`; a comment goes behind the bracket"),
+            );
+            found.mended(number);
+            self.set(number, format!("{}{closing}", head.trim_end()));
+            return true;
+        }
+        false
+    }
+
     /// A quote without its end: the line is closed, and the rest read on.
     fn open_quote(&mut self, found: &mut Findings<'_>, at: Mark) -> bool {
         found.add(
@@ -284,11 +314,15 @@ impl Draft {
                 .hint("quotes come in pairs; one inside text: put the other kind around it"),
         );
         let line = self.line(at.line).to_owned();
-        let Some((_, rest)) = split(&line, at.column) else { return false };
+        let Some((before, rest)) = split(&line, at.column) else { return false };
         let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else { return false };
         let next = self.line(at.line + 1).to_owned();
         found.mended(at.line);
-        self.set(at.line, format!("{}{quote}", line.trim_end()));
+        // Within brackets the quote has their end in it.
+        let closing = closing(&still_open(before));
+        let text = rest.trim_end().trim_end_matches([']', '}']);
+        let text = if closing.is_empty() { line.trim_end() } else { &line[..before.len() + text.len()] };
+        self.set(at.line, format!("{text}{quote}{closing}"));
         key_of(&next).is_some()
     }
 
@@ -335,6 +369,26 @@ impl Draft {
         self.set(at.line, format!("{}{quoted}{}", &line[..start], &rest[token.len()..]));
         true
     }
+}
+
+/// The brackets that are still open at the end of a line, with their columns.
+fn still_open(line: &str) -> Vec<(u32, char)> {
+    let mut open: Vec<(u32, char)> = Vec::new();
+    for (column, c) in line.chars().enumerate() {
+        match c {
+            '[' | '{' => open.push((column as u32 + 1, c)),
+            ']' | '}' => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open
+}
+
+/// What closes them.
+fn closing(open: &[(u32, char)]) -> String {
+    open.iter().rev().map(|(_, c)| if *c == '[' { ']' } else { '}' }).collect()
 }
 
 /// A mistake that has no better explanation.

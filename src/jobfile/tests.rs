@@ -422,6 +422,30 @@ fn one_wrong_document_refuses_the_submission() {
 }
 
 #[test]
+fn one_mistake_in_brackets_is_one_finding() {
+    let rest = "data: []\nrequest: {gpus: 1, for: 1h}\noutput: []\n";
+    for (text, at, said) in [
+        (format!("work: {{run: \"x}}\n{rest}"), (1, 13), "a quote is not closed"),
+        (format!("work: {{run: [a, 'x]}}\n{rest}"), (1, 17), "a quote is not closed"),
+        (
+            "work: {run: x}\ndata: []\nrequest: {gpus: two #4, for: 1h}\noutput: []\n".to_owned(),
+            (3, 21),
+            "`#` begins a comment here",
+        ),
+        (
+            "work: {run: x}\ndata: []\nrequest: {gpus: 1, for: 1h}\noutput: [a #b]\n".to_owned(),
+            (4, 12),
+            "`#` begins",
+        ),
+    ] {
+        let found = Case::default().parse(&text).diagnostics;
+        assert_eq!(found.len(), 1, "{text}\n{found:#?}");
+        assert_eq!((found[0].line, found[0].column), at, "{text}");
+        assert!(found[0].message.contains(said), "{}", found[0].message);
+    }
+}
+
+#[test]
 fn jobs_of_one_submission_know_each_other() {
     let text = "name: a\nwork: {run: x}\ndata: []\nrequest: {gpus: 0, for: 1h}\noutput: []\n---\nname: b\nwork: {run: x}\ndata: []\nrequest: {gpus: 0, for: 1h, after: [a, nobody]}\noutput: []\n";
     let parsed = Case::default().parse(text);

@@ -1,7 +1,7 @@
 //! A line of `watch --json`.
 
 use super::json::At;
-use super::{GpuRow, InboxRow, JobRow, NoticeLevel};
+use super::{GpuRow, JobRow, NoticeLevel};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
@@ -12,8 +12,13 @@ pub enum About<'a> {
     Job(&'a JobRow),
     /// The state of a device.
     Gpu(&'a GpuRow),
-    /// A file that was refused.
-    Inbox(&'a InboxRow),
+    /// A file that was refused, or is no more.
+    Inbox {
+        /// Its name.
+        name: &'a str,
+        /// What became of it: `refused`, `accepted`, `removed`.
+        state: &'static str,
+    },
     /// What an operator must know; `None`: does not have to any more.
     Notice {
         /// How bad.
@@ -69,8 +74,8 @@ impl<'a> News<'a> {
                 (news.about, news.gpu) = ("gpu", Some(row.index));
                 (news.state, news.why) = (Some(row.state.word()), row.detail.as_deref());
             }
-            About::Inbox(row) => {
-                (news.about, news.name, news.state) = ("inbox", Some(row.name.as_str()), Some("refused"));
+            About::Inbox { name, state } => {
+                (news.about, news.name, news.state) = ("inbox", Some(*name), Some(*state));
             }
             About::Notice { level } => {
                 news.about = "notice";

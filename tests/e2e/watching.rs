@@ -229,8 +229,41 @@ fn watch_tells_of_every_change_and_outlives_the_scheduler() {
     watch.until("gpu 0: held");
     sandbox.drop_file("wrong.yaml", "work: {runn: x}\n");
     watch.until("inbox wrong.yaml: refused: ");
+    json.until("\"state\":\"refused\"");
+    // Whoever asks for the job learns why there is none.
+    eventually("the file beside it", || {
+        sandbox.root().join("inbox/wrong.yaml.why.txt").exists().then_some(())
+    });
+    for verb in [&["ls"] as &[&str], &["log", "wrong"], &["wait", "wrong"], &["show", "wrong.yaml"]] {
+        let said = sandbox.run(verb).stderr;
+        assert!(said.contains("inbox/wrong.yaml was refused: wrong.yaml.why.txt"), "{verb:?}: {said}");
+    }
+    std::fs::remove_file(sandbox.root().join("inbox/wrong.yaml")).unwrap();
+    watch.until("inbox wrong.yaml: removed");
+    json.until("\"state\":\"removed\"");
     sandbox.run(&["close", "1", "--reason", "new fan"]).ok();
     watch.until("gpu 1: closed: closed by");
+    // What a person does to a job that stays where it is, and to a device that a job holds.
+    for name in ["first", "second"] {
+        sandbox.drop_file(&format!("{name}.yaml"), &one_gpu("true", ", start_after: 2099-01-01 00:00"));
+        watch.until(&format!("{name} ("));
+    }
+    sandbox.run(&["priority", "second", "20"]).ok();
+    watch.until("priority 20, it was 0");
+    sandbox.run(&["priority", "second", "0"]).ok();
+    sandbox.run(&["top", "second"]).ok();
+    watch.until("moved");
+    sandbox.run(&["edit", "second", "--name", "third", "--for", "7m", "--yes"]).ok();
+    watch.until("renamed, it was second, asks for GPUs 1");
+    sandbox.run(&["close", "0", "--reason", "dust"]).ok();
+    watch.until("gpu 0: held: to be closed for ");
+    sandbox.run(&["open", "0"]).ok();
+    watch.until("gpu 0: held");
+    // A file that is mended is accepted.
+    sandbox.drop_file("mended.yaml", "work: {runn: x}\n");
+    watch.until("inbox mended.yaml: refused: ");
+    sandbox.drop_file("mended.yaml", &one_gpu("true", ", start_after: 2099-01-01 00:00"));
+    watch.until("inbox mended.yaml: accepted: ");
     // What happens while the scheduler is away is told when it is back.
     sandbox.kill_scheduler();
     watch.until("connection lost: ");

@@ -11,6 +11,8 @@ pub(super) struct Facts {
     pub(super) scheduler: Scheduler,
     pub(super) store: Store,
     pub(super) folders: Vec<Folder>,
+    /// Files in the inbox that were refused.
+    pub(super) refused: Vec<String>,
     pub(super) work: Work,
     pub(super) inotify: Inotify,
     pub(super) cgroup: Cgroup,
@@ -30,6 +32,8 @@ pub(super) struct Program {
     pub(super) config: Option<PathBuf>,
     /// What is wrong with the dashboard's keys in it.
     pub(super) keys: Vec<String>,
+    /// What is wrong with the dashboard's theme in it.
+    pub(super) theme: Option<String>,
 }
 
 /// Who runs it, and what the system allows them.

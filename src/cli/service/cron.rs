@@ -62,12 +62,11 @@ enum Change {
 }
 
 fn change(old: &str, line: &str) -> Change {
-    let mark = line.find(MARK).map_or("", |at| &line[at..]);
     if old.lines().any(|there| there == line) {
         return Change::Same;
     }
-    let ours = |there: &str| there.starts_with('@') && there.ends_with(mark);
-    let replaced = old.lines().any(ours);
+    let ours = is_ours(line);
+    let replaced = old.lines().any(&ours);
     let foreign = |there: &&str| {
         let there = there.trim_start();
         !there.starts_with('#')
@@ -110,6 +109,32 @@ pub(super) fn install(
     difference(&old, &text, io)?;
     write(&text)?;
     Ok(format!("{did} the crontab of {user}"))
+}
+
+/// Takes our line out of the crontab; says what was done.
+pub(super) fn remove(line: &str, service: &Service, io: &mut Io<'_>) -> Result<String, CliError> {
+    let user = &service.environment.user;
+    let old = read()?;
+    let Some(text) = without(&old, line) else {
+        return Ok(format!("the crontab of {user} has no line of `overnight service` for this folder"));
+    };
+    difference(&old, &text, io)?;
+    write(&text)?;
+    Ok(format!("removed from the crontab of {user}"))
+}
+
+/// The crontab without the line that starts this scheduler; `None` if there is none.
+fn without(old: &str, line: &str) -> Option<String> {
+    let ours = is_ours(line);
+    let kept = || old.lines().filter(|there| !ours(there));
+    (kept().count() < old.lines().count())
+        .then(|| kept().fold(String::new(), |text, line| text + line + "\n"))
+}
+
+/// Lines of ours over the same folder, also those of another version.
+fn is_ours(line: &str) -> impl Fn(&str) -> bool {
+    let mark = line.find(MARK).map_or("", |at| &line[at..]);
+    move |there: &str| there.starts_with('@') && there.ends_with(mark)
 }
 
 fn no_crontab(source: &std::io::Error) -> CliError {

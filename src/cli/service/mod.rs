@@ -1,5 +1,5 @@
-//! `service`: what starts the scheduler when the machine does. Prints it, or puts it where it belongs and says what is
-//! next; starts, stops and enables nothing by itself.
+//! `service`: what starts the scheduler when the machine does. Prints it, puts it where it belongs and says what is next, or
+//! takes it away; starts, stops and enables nothing by itself.
 
 mod cron;
 mod place;
@@ -55,6 +55,13 @@ pub(super) fn service(args: &ServiceArgs, setup: &Setup, io: &mut Io<'_>) -> Res
             };
             io.line(&done)?;
             next(&service, io)?;
+        }
+        ServiceAction::Remove => {
+            let done = match service.kind {
+                Kind::User | Kind::System => place::remove(&service, args.force)?,
+                Kind::Cron => cron::remove(text.trim_end(), &service, io)?,
+            };
+            io.line(&done)?;
         }
     }
     Ok(Exit::Ok)

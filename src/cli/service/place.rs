@@ -67,6 +67,52 @@ pub(super) fn unit(service: &Service, text: &str, force: bool, io: &mut Io<'_>) 
     Ok(format!("{did} {shown}: {who}"))
 }
 
+/// Where systemd links what is enabled.
+const WANTED_BY: [&str; 2] = ["default.target.wants", "multi-user.target.wants"];
+
+/// Takes a unit of ours away; says what was done. One that is enabled is left: systemd would go on looking for it.
+pub(super) fn remove(service: &Service, force: bool) -> Result<String, CliError> {
+    let Some(dir_path) = unit::dir(service) else {
+        return Err(CliError::Config(crate::config::ConfigError::NoHome));
+    };
+    let name = unit::file_name(service);
+    let path = dir_path.join(&name);
+    let shown = path.display();
+    let nothing = || format!("there is no {shown}");
+    let failed = |doing, errno: Errno| refused_or_failed(doing, &path, errno.into(), service);
+    let dir = match beneath::named(&dir_path) {
+        Err(Errno::NOENT) => return Ok(nothing()),
+        dir => dir.map_err(|errno| failed("reach the folder of", errno))?,
+    };
+    let strange = match look(&dir, &name).map_err(|errno| failed("look at", errno))? {
+        There::Nothing => return Ok(nothing()),
+        There::File(text) if unit::is_untouched(&text) => None,
+        There::File(_) => Some("was written, or edited, by somebody else"),
+        There::Strange(what) => Some(what),
+    };
+    if let Some(why) = strange.filter(|_| !force) {
+        let message = format!("{shown} {why}; it was left as it is: `--force` removes it");
+        return Err(CliError::Refused { message });
+    }
+    let (how, system) = if service.kind == Kind::System {
+        (if service.environment.uid == 0 { "systemctl" } else { "sudo systemctl" }, true)
+    } else {
+        ("systemctl --user", false)
+    };
+    let is_enabled = |wants: &str| std::fs::symlink_metadata(dir_path.join(wants).join(&name)).is_ok();
+    if WANTED_BY.into_iter().any(is_enabled) {
+        let message = format!(
+            "{shown} is enabled: `{how} disable --now {}` first, jobs go on without it",
+            service.name
+        );
+        return Err(CliError::Refused { message });
+    }
+    rustix::fs::unlinkat(&dir, name.as_str(), rustix::fs::AtFlags::empty())
+        .map_err(|errno| failed("remove", errno))?;
+    let whose = if system { "the machine's" } else { "this account's" };
+    Ok(format!("removed {shown}; next: `{how} daemon-reload`, so that {whose} systemd knows"))
+}
+
 fn look(dir: &beneath::Dir, name: &str) -> Result<There, Errno> {
     let (seen, stat) = match beneath::look(dir, Path::new(name), Links::Refused) {
         Ok(found) => found,

@@ -202,6 +202,11 @@ pub(in crate::tui) const fn rgb(colour: Color) -> Option<[u8; 3]> {
     }
 }
 
+/// One of the sixteen: its name, and what it is in an xterm that nobody has set otherwise.
+pub(in crate::tui) fn of_xterm(colour: Color) -> Option<(&'static str, [u8; 3])> {
+    (0..).zip(NAMES).find(|(index, _)| sixteen(*index) == colour).map(|(index, name)| (name, xterm(index)))
+}
+
 fn nearest(rgb: [u8; 3], among: std::ops::RangeInclusive<u8>) -> u8 {
     let want = lab(rgb.map(linear));
     let distance = |index: u8| {

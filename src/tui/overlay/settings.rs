@@ -14,10 +14,13 @@ use ratatui::layout::Rect;
 pub struct Settings {
     /// The row under the cursor.
     pub at: usize,
+    /// The theme that was tried last: the one that is on is another if that one cannot be used.
+    tried: Option<String>,
     theme: String,
     glyphs: Glyphs,
     tick_ms: Option<u64>,
     mouse: bool,
+    thrift: bool,
 }
 
 /// What can be set.
@@ -26,17 +29,31 @@ enum Item {
     Theme,
     Characters,
     Refresh,
+    Bandwidth,
     Mouse,
 }
 
-const ITEMS: [Item; 4] = [Item::Theme, Item::Characters, Item::Refresh, Item::Mouse];
+const ITEMS: [Item; 5] = [Item::Theme, Item::Characters, Item::Refresh, Item::Bandwidth, Item::Mouse];
 /// How often running times move; `None`: every second, every other one over SSH.
 const TICKS: [Option<u64>; 5] = [None, Some(1_000), Some(2_000), Some(5_000), Some(10_000)];
 
 impl Settings {
     /// As they are.
     pub(in crate::tui) fn of(ui: &Ui) -> Self {
-        Self { at: 0, theme: ui.theme.clone(), glyphs: ui.glyphs, tick_ms: ui.tick_ms, mouse: ui.mouse }
+        Self {
+            at: 0,
+            tried: None,
+            theme: ui.theme.clone(),
+            glyphs: ui.glyphs,
+            tick_ms: ui.tick_ms,
+            mouse: ui.mouse,
+            thrift: ui.thrift,
+        }
+    }
+
+    /// The theme under the cursor.
+    fn shown<'a>(&'a self, ui: &'a Ui) -> &'a str {
+        self.tried.as_deref().unwrap_or(&ui.theme)
     }
 }
 
@@ -46,13 +63,15 @@ impl Item {
             Self::Theme => "theme",
             Self::Characters => "characters",
             Self::Refresh => "refresh",
+            Self::Bandwidth => "bandwidth",
             Self::Mouse => "mouse",
         }
     }
 
-    fn value(self, ui: &Ui) -> String {
+    fn value(self, ui: &Ui, it: &Settings) -> String {
         match self {
-            Self::Theme => ui.theme.clone(),
+            Self::Theme => it.shown(ui).to_owned(),
+            Self::Bandwidth => if ui.thrift { "low" } else { "full" }.to_owned(),
             Self::Characters => if ui.glyphs == Glyphs::Ascii { "ASCII" } else { "Unicode" }.to_owned(),
             Self::Refresh => ui.tick_ms.map_or_else(|| "auto".to_owned(), |ms| format!("{} s", ms / 1000)),
             Self::Mouse => if ui.mouse { "on" } else { "off" }.to_owned(),
@@ -60,13 +79,14 @@ impl Item {
     }
 
     /// The next value, or the one before.
-    fn change(self, ui: &mut Ui, forward: bool) -> Vec<UiCommand> {
+    fn change(self, ui: &mut Ui, it: &mut Settings, forward: bool) -> Vec<UiCommand> {
         let turn = |at: usize, len: usize| if forward { (at + 1) % len } else { (at + len - 1) % len };
         match self {
             Self::Theme => {
-                let at = ui.themes.iter().position(|(name, _)| *name == ui.theme).unwrap_or(0);
+                let at = ui.themes.iter().position(|(name, _)| name == it.shown(ui)).unwrap_or(0);
                 let next = ui.themes.get(turn(at, ui.themes.len().max(1))).map(|(name, _)| name.clone());
-                return next.map_or_else(Vec::new, |name| theme(ui, &name));
+                it.tried = next.or(it.tried.take());
+                return it.tried.clone().map_or_else(Vec::new, |name| theme(ui, &name));
             }
             Self::Characters => {
                 ui.glyphs = if ui.glyphs == Glyphs::Ascii { Glyphs::Unicode } else { Glyphs::Ascii };
@@ -75,10 +95,8 @@ impl Item {
                 let at = TICKS.iter().position(|tick| *tick == ui.tick_ms).unwrap_or(0);
                 ui.tick_ms = TICKS[turn(at, TICKS.len())];
             }
-            Self::Mouse => {
-                ui.mouse = !ui.mouse;
-                return vec![UiCommand::Mouse(ui.mouse)];
-            }
+            Self::Bandwidth => ui.thrift = !ui.thrift,
+            Self::Mouse => ui.mouse = !ui.mouse,
         }
         Vec::new()
     }
@@ -91,15 +109,8 @@ fn theme(ui: &mut Ui, name: &str) -> Vec<UiCommand> {
 
 /// Everything as it was.
 pub(super) fn revert(ui: &mut Ui, was: &Settings) -> Vec<UiCommand> {
-    let mut out = Vec::new();
-    if ui.mouse != was.mouse {
-        out.push(UiCommand::Mouse(was.mouse));
-    }
-    if ui.theme != was.theme {
-        out.extend(theme(ui, &was.theme));
-    }
-    (ui.glyphs, ui.tick_ms, ui.mouse) = (was.glyphs, was.tick_ms, was.mouse);
-    out
+    (ui.glyphs, ui.tick_ms, ui.mouse, ui.thrift) = (was.glyphs, was.tick_ms, was.mouse, was.thrift);
+    if was.tried.is_some() { theme(ui, &was.theme) } else { Vec::new() }
 }
 
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings) {
@@ -109,14 +120,15 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings)
     let inner = c.frame(popup, &[("Settings", Role::Title)], &foot, true);
     for (row, item) in ITEMS.iter().enumerate() {
         let name = left(&format!(" {}", item.name()), 14);
-        let value = format!("< {} >", item.value(v.ui));
+        let value = format!("< {} >", item.value(v.ui, it));
         c.pieces(inner, row as u16, &[(&name, Role::Dialog), (&value, Role::KeyHint)]);
         if row == it.at {
             c.cursor_row(inner, row as u16);
         }
     }
-    let below = Rect { y: inner.y + ITEMS.len() as u16, height: inner.height.saturating_sub(4), ..inner };
-    let about = v.ui.themes.iter().find(|(name, _)| *name == v.ui.theme).map_or("", |(_, about)| about);
+    let rows = ITEMS.len() as u16;
+    let below = Rect { y: inner.y + rows, height: inner.height.saturating_sub(rows), ..inner };
+    let about = v.ui.themes.iter().find(|(name, _)| name == it.shown(v.ui)).map_or("", |(_, about)| about);
     c.text(below, 0, &format!(" {about}"), Role::Dim);
     c.text(below, 2, " For this session; config.toml keeps theme and ui.ascii.", Role::Dim);
 }
@@ -132,13 +144,12 @@ pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCo
             it.at = it.at.saturating_sub(1);
             Vec::new()
         }
-        Action::Right | Action::Mark => item.change(ui, true),
-        Action::Left => item.change(ui, false),
+        Action::Right | Action::Mark => item.change(ui, &mut it, true),
+        Action::Left => item.change(ui, &mut it, false),
         Action::Accept => {
-            let (text, now) =
-                ("set for this session; config.toml keeps them", Settings { at: it.at, ..Settings::of(ui) });
+            let now = Settings { at: it.at, tried: it.tried.clone(), ..Settings::of(ui) };
             if now != it {
-                ui.say(Level::Info, text, None);
+                ui.say(Level::Info, "set for this session; config.toml keeps them", None);
             }
             return Vec::new();
         }

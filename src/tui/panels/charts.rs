@@ -86,6 +86,13 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &
         c.text(area, 0, "The scheduler has not read this GPU yet.", Role::Dim);
         return;
     };
+    if v.ui.thrift {
+        // Every step moves all of a chart: under low bandwidth the figures alone.
+        for (row, chart) in (0..area.height).zip(&charts) {
+            one(c, area, (row, 1, 0), chart);
+        }
+        return;
+    }
     let rows = (area.height.saturating_sub(1) / 4).clamp(1, 6);
     let columns = area.width.saturating_sub(LABEL + NUMBERS);
     let mut y = 0;

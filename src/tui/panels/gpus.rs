@@ -337,7 +337,7 @@ fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect, row: u16) {
     // Words that say what is wrong have the room of the line of what was.
     let is_plain =
         matches!(gpu.state, DeviceState::Held { .. } | DeviceState::Free) && stranger(gpu).is_none();
-    let sparks = has_sparks(area) && is_plain;
+    let sparks = has_sparks(area) && is_plain && !v.ui.thrift;
     let who = if sparks { area.x + FIGURES + WHO } else { area.right() };
     let room = |x: u16| who.saturating_sub(x);
     let word = word(v, gpu).map(|(word, _)| word);

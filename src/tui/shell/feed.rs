@@ -166,8 +166,6 @@ pub enum UiCommand {
     Themes,
     /// Show another theme.
     Theme(String),
-    /// Clicks are told, or not any more.
-    Mouse(bool),
     /// Write a new file; one that is there stays as it is.
     Write {
         /// Its name, in the current directory.
@@ -202,7 +200,6 @@ impl UiCommand {
             | Self::Suspend
             | Self::Themes
             | Self::Theme(_)
-            | Self::Mouse(_)
             | Self::Write { .. }
             | Self::Panic
             | Self::Quit => return None,

@@ -96,6 +96,8 @@ pub enum LogState {
 pub(in crate::tui) const REACH: u64 = 64 * 1024;
 /// Longer lines are cut for the screen.
 const LINE_BYTES: usize = 8 * 1024;
+/// For so long it is said that a file got shorter, though it grows again.
+const KEPT_MS: u64 = 6_000;
 /// How often to look where inotify does not tell.
 const POLL: Duration = Duration::from_secs(2);
 
@@ -198,6 +200,9 @@ struct Looking {
     /// The file as it was opened last, which file that is, and its size.
     file: Option<(File, u64, u64)>,
     state: LogState,
+    /// When it was seen to be shorter or another, and whether it has grown since.
+    lost_ms: u64,
+    has_grown: bool,
     /// What was told last.
     told: LogWindow,
     sieve: Option<Sieve>,
@@ -334,6 +339,8 @@ impl Looking {
             watch: None,
             file: None,
             state: LogState::Reading,
+            lost_ms: 0,
+            has_grown: false,
             told: LogWindow::default(),
             sieve: None,
             count: LineCount::default(),
@@ -388,9 +395,15 @@ impl Looking {
                 match before {
                     Some((old, _)) if old != which => LogState::Replaced(clock::wall_ms()),
                     Some((_, old)) if old > size => LogState::Truncated(clock::wall_ms()),
-                    // Said until the file grows again.
-                    Some((_, old)) if old == size => self.state.clone(),
-                    _ => LogState::There,
+                    // Said until the file grows again, and long enough to be read.
+                    Some((_, old)) => {
+                        self.has_grown |= old < size;
+                        let is_kept = clock::monotonic().0 < self.lost_ms + KEPT_MS;
+                        let is_lost = matches!(self.state, LogState::Truncated(_) | LogState::Replaced(_));
+                        let stays = !self.has_grown || (is_lost && is_kept);
+                        if stays { self.state.clone() } else { LogState::There }
+                    }
+                    None => LogState::There,
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -400,6 +413,7 @@ impl Looking {
             Err(error) => LogState::Failed(error.to_string()),
         };
         if matches!(state, LogState::Replaced(_) | LogState::Truncated(_)) && state != self.state {
+            (self.lost_ms, self.has_grown) = (clock::monotonic().0, false);
             // Another file has to be watched anew, and nothing that was counted counts.
             (self.sieve, self.count, self.fresh, self.watch) = (None, LineCount::default(), None, None);
         }
@@ -557,31 +571,37 @@ mod tests {
         looking.look();
         assert_eq!(looking.window().state, LogState::NotYet);
         let mut looking = Looking::new(want(&path, LogFrom::Tail));
-        let mut see = || {
+        let see = |looking: &mut Looking| {
             looking.look();
             looking.told = looking.window();
             (looking.told.state.clone(), looking.told.lines.len())
         };
-        assert_eq!(see(), (LogState::There, 2));
+        let is_over = |looking: &mut Looking| looking.lost_ms -= KEPT_MS.min(looking.lost_ms);
+        assert_eq!(see(&mut looking), (LogState::There, 2));
         std::fs::write(&path, "x\n").unwrap();
-        for _ in 0..2 {
-            let seen = see();
-            assert!(matches!(seen, (LogState::Truncated(_), 2)), "{seen:?}");
-        }
         let append = |text: &[u8]| {
             std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(text).unwrap();
         };
-        append(b"y\nz\n");
-        assert_eq!(see(), (LogState::There, 3));
+        for after in [b"y\n" as &[u8], b"", b"z\n", b""] {
+            let seen = see(&mut looking);
+            assert!(matches!(seen, (LogState::Truncated(_), 2)), "kept though the job goes on: {seen:?}");
+            append(after);
+        }
+        is_over(&mut looking);
+        assert_eq!(see(&mut looking), (LogState::There, 3), "what came meanwhile is shown");
         std::fs::write(&none, "another\n").unwrap();
         std::fs::rename(&none, &path).unwrap();
-        let seen = see();
+        is_over(&mut looking);
+        let seen = see(&mut looking);
         assert!(matches!(seen, (LogState::Replaced(_), 3)), "{seen:?}");
+        is_over(&mut looking);
+        let seen = see(&mut looking);
+        assert!(matches!(seen, (LogState::Replaced(_), 3)), "until it grows: {seen:?}");
         append(b"y\n");
-        assert_eq!(see(), (LogState::There, 2));
+        assert_eq!(see(&mut looking), (LogState::There, 2));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(see(), (LogState::Gone, 2));
-        assert_eq!(see(), (LogState::Gone, 2));
+        assert_eq!(see(&mut looking), (LogState::Gone, 2));
+        assert_eq!(see(&mut looking), (LogState::Gone, 2));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{Shell, TuiError, writer};
 use crate::config::Notify;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::look::colour::Depth;
+use crate::tui::look::theme::{self, Theme, ThemeError};
 use crate::tui::shell::logfeed::LogMessage;
 use crate::tui::ui::Level;
 use std::time::Duration;
@@ -21,18 +22,55 @@ impl Shell {
             // What was chosen in the settings.
             self.look.glyphs = self.ui.glyphs;
         }
+        if let Err(error) = self.wear() {
+            self.ui.say(Level::Error, error.to_string(), None);
+        }
+    }
+
+    /// Another theme is chosen. One that cannot be used is no wish: the one before stays that. The one that was on when the
+    /// settings were opened comes back whatever has become of its file.
+    pub(super) fn choose(&mut self, name: String) {
+        let back = self.before.clone().filter(|(_, on)| on.name == name);
+        if let Some((look, _)) = &back {
+            (self.look.glyphs, self.ui.glyphs) = (look.glyphs, look.glyphs);
+        }
+        let wish = back.as_ref().map_or(name, |(look, _)| look.name.clone());
+        let was = (std::mem::replace(&mut self.look.name, wish), self.look.broken);
+        self.dress();
+        match back {
+            Some((_, on)) if self.look.broken && on.depth == self.look.depth => self.put_on(on),
+            None if self.look.broken => (self.look.name, self.look.broken) = was,
+            Some(_) | None => {}
+        }
+    }
+
+    /// Reads the wished theme and puts it on, or leaves the one that is on: with as many colours as there are now.
+    fn wear(&mut self) -> Result<(), ThemeError> {
         let loaded = self.look.load();
         self.look.broken = loaded.is_err();
-        match loaded {
+        let failed = match loaded {
             Ok(theme) => {
                 let fault = self.ui.message.as_ref().is_some_and(|message| message.level == Level::Error);
                 if let Some(warning) = theme.warnings.first().filter(|_| !fault) {
                     self.ui.say(Level::Warning, warning.clone(), None);
                 }
-                self.theme = theme;
+                self.put_on(theme);
+                return Ok(());
             }
-            Err(error) => self.ui.say(Level::Error, error.to_string(), None),
-        }
+            Err(error) => error,
+        };
+        let on = if self.theme.depth == self.look.depth {
+            self.theme.clone()
+        } else {
+            theme::load(&self.theme.name, self.look.dir.as_deref(), self.look.depth)
+                .unwrap_or_else(|_| Theme::auto(self.look.depth))
+        };
+        self.put_on(on);
+        Err(failed)
+    }
+
+    fn put_on(&mut self, theme: Theme) {
+        self.theme = theme;
         self.ui.theme.clone_from(&self.theme.name);
         self.ui.glyphs = self.theme.glyphs(self.look.glyphs);
     }
@@ -56,21 +94,51 @@ impl Shell {
             return;
         }
         self.pace.thrift = self.ui.thrift;
+        self.purse.limit(self.pace.is_limited());
         self.look.depth = few_colours(self.depth, self.ui.thrift);
-        self.dress();
+        if self.look.broken {
+            // Why has been said.
+            let _known = self.wear();
+        } else {
+            self.dress();
+        }
         // The thread is gone only if the dashboard ends.
         let _ended = self.wants.send(LogMessage::Pace(Duration::from_millis(self.pace.log_ms())));
     }
 
-    /// A terminal that is slow: once, low bandwidth is offered.
-    pub(super) fn offer(&mut self, took_ms: u64) {
-        if took_ms < writer::SLOW_MS || self.is_offered || self.ui.thrift {
+    /// When the next frame may be drawn: a key's at once, others some time after the last one, and over a network none
+    /// while its bytes are spent, but that of a key pressed alone.
+    pub(super) fn due_ms(&self) -> u64 {
+        let paced = if self.pressed { 0 } else { self.drawn_ms + self.pace.frame_ms() };
+        if self.alone { 0 } else { paced.max(self.purse.free_ms()) }
+    }
+
+    /// Whether a frame has to wait. Where those of keys do for long, the link is slow, or treated as if it were.
+    pub(super) fn held_back(&mut self, now_ms: u64) -> bool {
+        if now_ms >= self.due_ms() {
+            return false;
+        }
+        if self.pressed && self.purse.is_short(now_ms) {
+            self.offer("keys ask for more than a slow link carries");
+        }
+        true
+    }
+
+    /// Took the terminal too long for a frame?
+    pub(super) fn written(&mut self, took_ms: u64) {
+        if took_ms >= writer::SLOW_MS {
+            self.offer(&format!("the terminal took {took_ms} ms for a frame"));
+        }
+    }
+
+    /// Once, low bandwidth is offered.
+    fn offer(&mut self, why: &str) {
+        if self.is_offered || self.ui.thrift {
             return;
         }
         self.is_offered = true;
         let key = self.ui.keys.key(Mode::Queue, &Action::Thrift);
-        let text = format!("the terminal took {took_ms} ms for a frame: {key} sends fewer bytes");
-        self.ui.say(Level::Warning, text, None);
+        self.ui.say(Level::Warning, format!("{why}: {key} sends fewer bytes"), None);
         self.dirty = true;
     }
 

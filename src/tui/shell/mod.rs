@@ -33,7 +33,7 @@ use crate::tui::looks;
 use crate::tui::shell::feed::{Connector, FeedEvent, Link, UiCommand};
 use crate::tui::shell::logfeed::{LogMessage, LogReader, LogWant};
 use crate::tui::shell::options::{Options, Outside};
-use crate::tui::shell::pace::Pace;
+use crate::tui::shell::pace::{ALONE_MS, Pace, Purse};
 use crate::tui::shell::screen::Screenful;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update;
@@ -166,6 +166,9 @@ struct Shell {
     pace: Pace,
     /// A key that a slow link tore apart.
     split: split::Split,
+    purse: Purse,
+    /// The theme that was wished for when the settings were opened, and the one that was on.
+    before: Option<(Wanted, Theme)>,
     /// How many colours the terminal has.
     depth: Depth,
     notify: Notify,
@@ -177,8 +180,10 @@ struct Shell {
     /// The opened job and the revision of its row when it was last asked for.
     detail_asked: Option<(JobId, Option<Revision>)>,
     dirty: bool,
-    /// A key was pressed: its frame does not wait.
+    /// A key was pressed: its frame does not wait for others.
     pressed: bool,
+    /// It was pressed alone: its frame waits for nothing.
+    alone: bool,
     drawn_ms: u64,
     heard_ms: u64,
     /// Since when an answer is awaited.
@@ -205,7 +210,7 @@ impl Shell {
         let (keys, faults) = Keymap::with(&options.keys);
         ui.keys = Arc::new(keys);
         // All of them are in `:messages`; the first one is seen.
-        for fault in faults.iter().rev() {
+        for fault in faults.iter().rev().chain(&options.complaint) {
             ui.say(Level::Error, fault.clone(), None);
         }
         ui.size = terminal::size();
@@ -222,8 +227,10 @@ impl Shell {
             events,
             outside: options.outside,
             away: None,
+            purse: Purse::new(clock::monotonic().0, pace.is_limited()),
             pace,
             split: split::Split::default(),
+            before: None,
             depth: options.depth,
             notify: options.notify,
             is_offered: false,
@@ -232,6 +239,7 @@ impl Shell {
             detail_asked: None,
             dirty: true,
             pressed: true,
+            alone: true,
             drawn_ms: 0,
             heard_ms: now.boottime_ms,
             waiting_ms: None,
@@ -241,9 +249,6 @@ impl Shell {
     }
 
     fn run(&mut self, arrives: &Receiver<FeedEvent>) -> Result<Exit, TuiError> {
-        if self.ui.mouse {
-            self.mouse()?;
-        }
         loop {
             self.frame()?;
             let event = match self.pause() {
@@ -291,16 +296,17 @@ impl Shell {
             return Err(TuiError::Failed);
         }
         let now_ms = clock::monotonic().0;
-        let due = self.pressed || now_ms >= self.drawn_ms + self.pace.frame_ms();
-        if !self.dirty || !due || !writer::has_room() {
+        if !self.dirty || self.held_back(now_ms) || !writer::has_room() {
             return Ok(());
         }
+        let before = self.screen.sent();
         let drawn = self.screen.draw(&self.ui, &self.snap, &self.theme);
         let drawn = drawn.map_err(|source| TuiError::Terminal { doing: "written to", source })?;
         if drawn {
             self.drawn_ms = now_ms;
+            self.purse.spend(self.screen.sent() - before, now_ms);
         }
-        (self.dirty, self.pressed) = (false, false);
+        (self.dirty, self.pressed, self.alone) = (false, false, false);
         Ok(())
     }
 
@@ -308,10 +314,9 @@ impl Shell {
     fn pause(&self) -> Option<u64> {
         let now = (self.clock)();
         if self.dirty {
-            let since = clock::monotonic().0.saturating_sub(self.drawn_ms);
-            let left = self.pace.frame_ms().saturating_sub(since);
+            let left = self.due_ms().saturating_sub(clock::monotonic().0);
             // Without room the writer tells when there is some.
-            return Some(if left == 0 || self.pressed { STUCK_MS } else { left });
+            return Some(if left == 0 { STUCK_MS } else { left });
         }
         let tick_ms = self.ui.tick_ms.unwrap_or(self.pace.tick_ms());
         let visible = next_deadline(&self.ui, &self.snap, &now, tick_ms);
@@ -341,7 +346,7 @@ impl Shell {
                 return Err(TuiError::Terminal { doing: "written to", source });
             }
             FeedEvent::Written { took_ms, failed: None } => {
-                self.offer(took_ms);
+                self.written(took_ms);
                 Vec::new()
             }
             FeedEvent::Input(_) if self.away.is_some() => Vec::new(),
@@ -413,6 +418,7 @@ impl Shell {
 
     fn act(&mut self, action: Action, now: Now) -> Vec<UiCommand> {
         self.pressed = true;
+        self.alone |= now.boottime_ms >= self.pace.pressed_ms + ALONE_MS;
         self.pace.pressed_ms = now.boottime_ms;
         self.pace.focus = self.pace.focus.and(Some(true));
         update::update(&mut self.ui, action, &self.snap, now)

@@ -28,14 +28,10 @@ impl Shell {
                     self.ui.size = terminal::size();
                     self.screen.resize(self.ui.size);
                     crate::tui::settle(&mut self.ui, &self.snap);
-                    self.mouse()?;
                 }
-                UiCommand::Mouse(_) => self.mouse()?,
-                UiCommand::Theme(name) => {
-                    self.look.name = name;
-                    self.dress();
-                }
+                UiCommand::Theme(name) => self.choose(name),
                 UiCommand::Themes => {
+                    self.before = Some((self.look.clone(), self.theme.clone()));
                     let all = theme::list(self.look.dir.as_deref()).into_iter();
                     self.ui.themes =
                         all.map(|theme| (theme.name, theme.problem.unwrap_or(theme.about))).collect();
@@ -64,10 +60,5 @@ impl Shell {
             }
         }
         Ok(Next::Go)
-    }
-
-    /// Tells the terminal whether clicks are wanted.
-    pub(super) fn mouse(&self) -> Result<(), TuiError> {
-        terminal::mouse(self.ui.mouse).map_err(|source| TuiError::Terminal { doing: "written to", source })
     }
 }

@@ -35,6 +35,8 @@ pub struct Outside {
 pub struct Options {
     /// The theme's name.
     pub theme: String,
+    /// What is wrong with how it was wished for.
+    pub complaint: Option<String>,
     /// The user's own themes.
     pub theme_dir: Option<PathBuf>,
     /// How many colours.
@@ -76,6 +78,7 @@ impl Options {
             .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")));
         Self {
             theme: set("OVERNIGHT_THEME").unwrap_or_else(|| if mono { "mono" } else { "auto" }.to_owned()),
+            complaint: None,
             theme_dir: config.as_ref().map(|dir| dir.join("overnight/themes")),
             depth: Depth::choose(lookup),
             glyphs: if utf8 { Glyphs::Unicode } else { Glyphs::Ascii },

@@ -18,17 +18,21 @@ use std::io::{self, Write};
 pub struct Output<W> {
     frame: Vec<u8>,
     out: W,
+    sent: u64,
 }
 
 /// Enough for a whole screen at 200 columns.
 const FRAME_BYTES: usize = 64 * 1024;
 const SYNC_BEGIN: &[u8] = b"\x1b[?2026h";
 const SYNC_END: &[u8] = b"\x1b[?2026l";
+/// Clicks and the wheel: without drags and moves, which would flood a slow link.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 
 impl<W: Write> Output<W> {
     /// Around a terminal, or a test's collector.
     pub fn new(out: W) -> Self {
-        Self { frame: Vec::with_capacity(FRAME_BYTES), out }
+        Self { frame: Vec::with_capacity(FRAME_BYTES), out, sent: 0 }
     }
 
     fn push(&mut self, text: &str) {
@@ -36,6 +40,7 @@ impl<W: Write> Output<W> {
     }
 
     fn send(&mut self) -> io::Result<()> {
+        self.sent += self.frame.len() as u64;
         let sent = self.out.write_all(&self.frame).and_then(|()| self.out.flush());
         self.frame.clear();
         sent
@@ -53,6 +58,8 @@ pub struct Screenful<W> {
     blank: bool,
     /// Frames are marked for the terminal to show at once.
     is_marked: bool,
+    /// The terminal tells of clicks and the wheel.
+    has_mouse: bool,
 }
 
 impl<W: Write> Screenful<W> {
@@ -66,6 +73,7 @@ impl<W: Write> Screenful<W> {
             cursor: None,
             blank: true,
             is_marked: true,
+            has_mouse: false,
         }
     }
 
@@ -100,6 +108,11 @@ impl<W: Write> Screenful<W> {
         &self.output.out
     }
 
+    /// How many bytes have been handed on.
+    pub const fn sent(&self) -> u64 {
+        self.output.sent
+    }
+
     /// Sends a text to the clipboard by OSC 52. Whether the terminal takes it nobody learns.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         self.output.push(&clipboard(text));
@@ -111,7 +124,7 @@ impl<W: Write> Screenful<W> {
         self.next.reset();
         let cursor = crate::tui::paint(&mut self.next, ui, snap, theme);
         let changes = self.shown.diff(&self.next);
-        if changes.is_empty() && !self.blank && cursor == self.cursor {
+        if changes.is_empty() && !self.blank && cursor == self.cursor && ui.mouse == self.has_mouse {
             return Ok(false);
         }
         if self.is_marked {
@@ -119,6 +132,11 @@ impl<W: Write> Screenful<W> {
         }
         if self.blank {
             self.output.push("\x1b[0m\x1b[2J");
+        }
+        // Another program may have had the terminal since: what is on is asked for again with everything else.
+        if ui.mouse != self.has_mouse || (self.blank && ui.mouse) {
+            self.output.push(if ui.mouse { MOUSE_ON } else { MOUSE_OFF });
+            self.has_mouse = ui.mouse;
         }
         encode(&mut self.output, &changes, &self.next);
         place(&mut self.output, cursor, self.cursor, self.blank);

@@ -62,11 +62,6 @@ impl Drop for Guard {
     }
 }
 
-/// Asks the terminal to tell of clicks and the wheel, or not to: without drags and moves, which would flood a slow link.
-pub(in crate::tui) fn mouse(on: bool) -> io::Result<()> {
-    Tty.write_all(if on { b"\x1b[?1000h\x1b[?1006h" } else { b"\x1b[?1006l\x1b[?1000l" })
-}
-
 /// Whether the terminal is still ours.
 pub(in crate::tui) fn taken() -> bool {
     TAKEN.load(Ordering::SeqCst)

@@ -36,7 +36,6 @@ pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Option<Vec<U
             ui.mouse = !ui.mouse;
             let text = if ui.mouse { "mouse on; Shift-drag selects text" } else { "mouse off" };
             ui.say(Level::Info, text, None);
-            return Some(vec![UiCommand::Mouse(ui.mouse)]);
         }
         Action::Settings => {
             ui.overlay = Some(Overlay::Settings(Settings::of(ui)));

@@ -11,9 +11,17 @@ use std::path::Path;
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut all = vec![program(facts)];
     all.extend(keys(facts));
+    all.extend(
+        facts
+            .program
+            .theme
+            .as_ref()
+            .map(|why| warn("theme", why.as_str(), "the dashboard starts all the same")),
+    );
     scheduler(&facts.scheduler, facts, &mut all);
     all.push(store(&facts.store));
     place::folders(facts, &mut all);
+    all.extend(refused(&facts.refused));
     place::work(&facts.work, matches!(facts.scheduler, Scheduler::Answers(_)), &mut all);
     all.push(place::boot(&facts.boot, &facts.account.user));
     machine::gpus(&facts.gpus, &mut all);
@@ -39,6 +47,13 @@ fn keys(facts: &Facts) -> Option<Finding> {
     let file = config.as_ref().map_or_else(|| "config.toml".to_owned(), |path| path.display().to_string());
     let todo = format!("mend [keys] in {file}; docs/keys.md has every action and key");
     (!keys.is_empty()).then(|| warn("keys", keys.join("; "), todo))
+}
+
+/// Files in the inbox that are no jobs.
+fn refused(files: &[String]) -> Option<Finding> {
+    let found = format!("refused: {}", files.join(" "));
+    let todo = "each has a file NAME.why.txt beside it that says why; a file that is mended is read again";
+    (!files.is_empty()).then(|| warn("inbox", found, todo))
 }
 
 fn scheduler(scheduler: &Scheduler, facts: &Facts, all: &mut Vec<Finding>) {

@@ -32,7 +32,9 @@ fn fine() -> Facts {
             path: "/usr/bin/overnight".into(),
             config: None,
             keys: Vec::new(),
+            theme: None,
         },
+        refused: Vec::new(),
         account: Account {
             user: "ana".to_owned(),
             uid: 1000,
@@ -106,6 +108,17 @@ fn one(level: Level, what: &str, words: &str, todo: &str, change: impl FnOnce(&m
     assert!(finding.found.contains(words), "{finding:#?}");
     assert!(finding.todo.as_deref().is_some_and(|to| to.contains(todo)), "{finding:#?}");
     finding.clone()
+}
+
+#[test]
+fn refused_files_and_an_odd_theme_are_named() {
+    let mut facts = fine();
+    facts.refused = vec!["a.yaml".to_owned(), "b.yaml".to_owned()];
+    facts.program.theme = Some("theme in config.toml: `3` is no theme".to_owned());
+    let found = judge(&facts);
+    let of = |what: &str| found.iter().find(|one| one.what == what && one.level == Level::Warn).unwrap();
+    assert_eq!(of("inbox").found, "refused: a.yaml b.yaml");
+    assert!(of("theme").found.contains("`3` is no theme"));
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub(super) fn facts(setup: &Setup) -> Facts {
             folder(Part::Jobs, paths.jobs()),
             folder(Part::State, paths.state.clone()),
         ],
+        refused: crate::cli::session::refused(&paths.inbox()),
         work: work(setup),
         inotify: process::inotify(setup.environment.uid),
         cgroup: kernel::cgroup(),
@@ -60,6 +61,7 @@ fn program(setup: &Setup) -> Program {
         path: std::fs::read_link("/proc/self/exe").unwrap_or_default(),
         config: config.filter(|path| path.exists()),
         keys: crate::tui::Keymap::with(&setup.config.keys).1,
+        theme: setup.config.theme.as_ref().and_then(|theme| theme.complaint()).map(str::to_owned),
     }
 }
 

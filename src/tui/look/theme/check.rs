@@ -2,7 +2,7 @@
 //! the states' colours for different eyes. Pure. What a terminal's own scheme decides cannot be measured and is left out.
 
 use super::{At, Role, Theme, Variant};
-use crate::tui::look::colour::{Depth, contrast, rgb};
+use crate::tui::look::colour::{Depth, contrast, of_xterm, rgb};
 use crate::tui::look::vision::{Need, Sight};
 use ratatui::style::Color;
 
@@ -12,6 +12,8 @@ const TEXT: f64 = 4.5;
 const TWO_SIDED: f64 = 3.9;
 /// What is asked of text for people with low vision.
 const LOW_VISION: f64 = 7.0;
+/// What is hinted at.
+const HINT: f64 = 3.0;
 /// What is asked of lines.
 const EDGE: f64 = 2.0;
 /// What is asked between two states.
@@ -113,6 +115,8 @@ pub struct Report {
     pub distances: Vec<Distance>,
     /// What fails, each with its place.
     pub faults: Vec<String>,
+    /// What would be hard to read with the sixteen colours of an xterm. Schemes differ: it is no fault.
+    pub hints: Vec<String>,
 }
 
 /// Measures a theme, which is handed over at each depth that has colours of its own to measure, or at any other.
@@ -121,8 +125,27 @@ pub fn check(at_depths: &[Theme]) -> Report {
     for theme in at_depths {
         contrasts(theme, &mut report);
         distances(theme, &mut report);
+        hints(theme, &mut report);
     }
     report
+}
+
+/// One of the sixteen is measured as an xterm draws it, which is no promise of other schemes.
+fn hints(theme: &Theme, report: &mut Report) {
+    let mut told = Vec::new();
+    for role in Role::ALL {
+        let Some((name, front)) = theme.style(*role).fg.and_then(of_xterm) else { continue };
+        let ratio = backgrounds(theme.variant).map(|back| contrast(front, *back)).min_by(f64::total_cmp);
+        let least = Rank::of(*role).least(theme).min(HINT);
+        let Some(ratio) = ratio.filter(|ratio| ratio + SLACK < least && !told.contains(&name)) else {
+            continue;
+        };
+        told.push(name);
+        let (section, role) = role.name();
+        report.hints.push(format!(
+            "[{section}] {role} is {name}, in an xterm {ratio:.1}:1: at least {least}:1 is readable"
+        ));
+    }
 }
 
 /// Says a fault, with its place if it has one.

@@ -23,15 +23,19 @@ pub struct Wishes<'a> {
 impl Wishes<'_> {
     /// Whether the terminal's background decides and the terminal is to be asked for it.
     pub fn ask(&self) -> bool {
-        let asked = matches!(self.config, Some(ThemeSetting::Pair { detect: Detect::Osc11, .. }));
+        let asked = matches!(
+            self.config.map(ThemeSetting::plain),
+            Some(ThemeSetting::Pair { detect: Detect::Osc11, .. })
+        );
         asked && self.flag.is_none() && self.variable.is_none()
     }
 }
 
 /// The name of the theme.
 pub fn choose(wishes: &Wishes<'_>) -> String {
-    let by_config = || match wishes.config? {
+    let by_config = || match wishes.config?.plain() {
         ThemeSetting::One(name) => Some(name.as_str()),
+        ThemeSetting::Odd { .. } => None,
         ThemeSetting::Pair { dark, light, .. } => {
             Some(match wishes.background.or_else(|| background(wishes.colorfgbg)) {
                 Some(Variant::Light) => light.as_str(),

@@ -87,21 +87,25 @@ const NAMED: &str = "write default, #rrggbb or one of the sixteen names (black r
 
 /// Reads a file; `file` is for messages, `stem` the name it goes by.
 pub(super) fn read(file: &Arc<str>, stem: &str, text: &str) -> Result<File, ThemeError> {
-    let mut reader = Reader { file, text, out: File::default() };
+    let mut reader = Reader { file, text, out: File::default(), faults: Vec::new() };
     let table = DeTable::parse(text).map_err(|error| {
         let at = reader.at(error.span().map_or(0, |span| span.start));
         ThemeError::Invalid { at, message: crate::model::clean_line(error.message()) }
     })?;
     for (key, value) in table.get_ref() {
-        reader.top(stem, key, value)?;
+        let read = reader.top(stem, key, value);
+        reader.noted(read);
     }
-    Ok(reader.out)
+    let Reader { out, faults, .. } = reader;
+    ThemeError::of(faults).map_or(Ok(out), Err)
 }
 
 struct Reader<'a> {
     file: &'a Arc<str>,
     text: &'a str,
     out: File,
+    /// What is wrong, each line for itself.
+    faults: Vec<ThemeError>,
 }
 
 impl Reader<'_> {
@@ -111,6 +115,11 @@ impl Reader<'_> {
 
     fn fault<T>(&self, value: &Value<'_>, message: impl Into<String>) -> Result<T, ThemeError> {
         Err(ThemeError::Invalid { at: self.at(value.span().start), message: message.into() })
+    }
+
+    /// What was read, unless it is wrong: that is told with the rest.
+    fn noted<T>(&mut self, read: Result<T, ThemeError>) -> Option<T> {
+        read.map_err(|fault| self.faults.push(fault)).ok()
     }
 
     fn unknown<'w>(&mut self, key: &Key<'_>, what: &str, known: impl Iterator<Item = &'w str>) {
@@ -151,8 +160,10 @@ impl Reader<'_> {
             }
             "palette" => {
                 for (name, entry) in self.table(value)? {
-                    let colour = self.colour(entry)?;
-                    self.out.palette.insert(name.get_ref().to_string(), colour);
+                    let read = self.colour(entry);
+                    if let Some(colour) = self.noted(read) {
+                        self.out.palette.insert(name.get_ref().to_string(), colour);
+                    }
                 }
             }
             "glyphs" => {
@@ -166,7 +177,8 @@ impl Reader<'_> {
             }
             section @ ("ui" | "state" | "gauge" | "log") => {
                 for (name, entry) in self.table(value)? {
-                    self.entry(section, name, entry)?;
+                    let read = self.entry(section, name, entry);
+                    self.noted(read);
                 }
             }
             _ => self.unknown(key, "key", TOP.into_iter().chain(["glyphs"])),

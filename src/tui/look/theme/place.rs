@@ -60,6 +60,12 @@ pub enum ThemeError {
         /// What is wrong, and how it is put right.
         message: String,
     },
+    /// Several things are wrong.
+    #[error("{}", several(faults))]
+    Several {
+        /// Each for itself, two or more.
+        faults: Vec<ThemeError>,
+    },
     /// `inherits` leads back to itself.
     #[error("{at}: the theme inherits itself: {chain}")]
     Cycle {
@@ -68,6 +74,24 @@ pub enum ThemeError {
         /// The names on the way.
         chain: String,
     },
+}
+
+impl ThemeError {
+    /// One error out of what is wrong; `None` if nothing is.
+    pub(super) fn of(mut faults: Vec<Self>) -> Option<Self> {
+        if faults.len() < 2 { faults.pop() } else { Some(Self::Several { faults }) }
+    }
+
+    /// Everything that is wrong, each for itself.
+    pub fn all(&self) -> &[Self] {
+        if let Self::Several { faults } = self { faults } else { std::slice::from_ref(self) }
+    }
+}
+
+/// One line has room for the first.
+fn several(faults: &[ThemeError]) -> String {
+    let first = faults.first().map(ToString::to_string).unwrap_or_default();
+    format!("{first} (and {} more: `overnight theme check` has them all)", faults.len().saturating_sub(1))
 }
 
 fn prefix(at: Option<&At>) -> String {

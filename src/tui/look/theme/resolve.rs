@@ -62,9 +62,13 @@ impl Chain {
         }
         let resolver = Resolver { depth, palette };
         let mut styles = Vec::with_capacity(Role::ALL.len());
+        let mut faults = Vec::new();
         for role in Role::ALL {
-            let look = looks.get(&(*role as usize)).map(|look| resolver.look(look)).transpose()?;
-            styles.push(look.unwrap_or_default());
+            let look = looks.get(&(*role as usize)).map(|look| resolver.look(look)).transpose();
+            styles.push(look.map_err(|fault| faults.push(fault)).ok().flatten().unwrap_or_default());
+        }
+        if let Some(fault) = ThemeError::of(faults) {
+            return Err(fault);
         }
         let first = |of: fn(&File) -> Option<[u8; 2]>| self.files.iter().find_map(of);
         let ansi = self.files.iter().find_map(|file| file.log_ansi).unwrap_or(true);

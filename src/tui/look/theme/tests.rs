@@ -94,6 +94,7 @@ fn every_bundled_theme_passes_its_check() {
     for (name, _) in BUNDLED {
         let report = measured(name, None);
         assert_eq!(report.faults, Vec::<String>::new(), "{name}");
+        assert_eq!(report.hints, Vec::<String>::new(), "{name}: at 16 colours, in an xterm");
         let names_only = name.starts_with("ansi16") || name.starts_with("mono");
         assert_eq!(report.distances.is_empty(), names_only, "{name}: what was measured?");
     }
