@@ -6,9 +6,8 @@ use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Row};
 use crate::tui::look::canvas::Canvas;
 use crate::tui::looks;
-use crate::tui::panels::gpus;
 use crate::tui::ui::Ui;
-use crate::tui::update::{acts, apply};
+use crate::tui::update::{acts, apply, quarantine};
 use crate::tui::{UiCommand, View, rows};
 use ratatui::layout::Rect;
 use std::cmp::Reverse;
@@ -16,7 +15,7 @@ use std::cmp::Reverse;
 /// Why an action cannot be done now; `None` if it can.
 pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot, action: &Action) -> Option<String> {
     match action {
-        Action::Clear => gpus::refusal(ui, snap),
+        Action::Clear => quarantine::refusal(ui, snap),
         Action::Fix => fix::refusal(ui, snap),
         action => {
             let job = rows::selected(ui, snap);

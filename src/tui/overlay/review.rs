@@ -302,7 +302,8 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, review: &Revie
         Some(Verdict::Bad(findings) | Verdict::Good(_, findings)) => verdict::lines(findings),
         Some(Verdict::Unknown(_)) | None => Vec::new(),
     };
-    let height = u16::try_from(lines.len() + findings.len() + 4).unwrap_or(u16::MAX);
+    let rows = verdict::fitted(&findings, usize::from(area.width.min(84)).saturating_sub(3)).len();
+    let height = u16::try_from(lines.len() + rows + 4).unwrap_or(u16::MAX);
     let popup = middle(area, 84, height.min(area.height));
     c.clear(popup);
     let inner = c.frame(popup, &[("Submit ?", Role::Title)], &[], true);

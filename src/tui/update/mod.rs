@@ -11,6 +11,7 @@ pub(in crate::tui) mod flows;
 pub(in crate::tui) mod marks;
 pub(in crate::tui) mod mouse;
 pub(in crate::tui) mod pending;
+pub(in crate::tui) mod quarantine;
 mod tables;
 
 use crate::model::Now;
@@ -21,7 +22,7 @@ use crate::tui::layout::{self, Pane, main_pane};
 use crate::tui::looks;
 use crate::tui::overlay::{self, Chooser, Overlay, fix};
 use crate::tui::panels::detail;
-use crate::tui::panels::gpus;
+use crate::tui::panels::life;
 use crate::tui::panels::log;
 use crate::tui::panels::{meter, meterscreen};
 use crate::tui::rows;
@@ -41,14 +42,17 @@ pub fn mode(ui: &Ui) -> Mode {
 
 /// What keys mean when nothing lies over the screen.
 pub(in crate::tui) fn mode_below(ui: &Ui) -> Mode {
+    let alone = layout::foremost(ui) == ui.focus;
     match (&ui.opened, ui.focus) {
         (Some(opened), _) if opened.tab == Tab::Log => Mode::Log,
         (Some(_), _) => Mode::Detail,
         (None, Pane::Queue) => Mode::Queue,
         (None, Pane::History) => Mode::History,
-        (None, Pane::Log) => Mode::Log,
-        (None, Pane::Gpus) => Mode::Gpus,
-        (None, Pane::Meter) => Mode::Meter,
+        (None, Pane::Log) => Mode::LogPane,
+        (None, Pane::Gpus) if alone => Mode::Gpus,
+        (None, Pane::Gpus) => Mode::GpusPane,
+        (None, Pane::Meter) if alone => Mode::Meter,
+        (None, Pane::Meter) => Mode::MeterPane,
         (None, Pane::Inbox) => Mode::Inbox,
         (None, Pane::Job) => Mode::Job,
     }
@@ -136,7 +140,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
         Action::Thrift => thrift(ui),
         Action::Prefix(c) => ui.prefix = Some(c),
-        Action::Clear => gpus::ask(ui, snap),
+        Action::Clear => quarantine::ask(ui, snap),
         Action::Unknown(key) => unknown(ui, &key),
         action if acts::is_about_jobs(&action) => return acts::act(ui, snap, &action),
         // Of overlays and texts, or done above.
@@ -160,9 +164,12 @@ fn start(ui: &mut Ui) -> Vec<UiCommand> {
     Vec::new()
 }
 
+/// A key without a meaning here: where it has one is said, if there is such a place.
 fn unknown(ui: &mut Ui, key: &str) {
     let help = ui.keys.key(mode_below(ui), &Action::Help);
-    ui.say(Level::Info, format!("{key} does nothing here; {help} shows the keys"), None);
+    let place =
+        ui.keys.elsewhere(key).map_or_else(String::new, |(place, about)| format!(" ({place}: {about})"));
+    ui.say(Level::Info, format!("{key} does nothing here{place}; {help} shows the keys"), None);
 }
 
 const fn send(command: Command) -> UiCommand {
@@ -187,7 +194,7 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
         ui.filter.clear();
         [ui.queue_job, ui.history_job] = ui.before_filter;
     } else if ui.message.take().is_some()
-        || mode_below(ui) == Mode::Log && finding::give_up(ui)
+        || matches!(mode_below(ui), Mode::Log | Mode::LogPane | Mode::Detail) && finding::give_up(ui)
         || ui.opened.take().is_some()
     {
         // One thing a press.
@@ -252,6 +259,13 @@ const fn wrapped(at: usize, by: isize, len: usize) -> usize {
 }
 
 fn next_tab(ui: &mut Ui, by: usize) {
+    // The pane of a job is its first tab: the next one has the whole screen.
+    if ui.opened.is_none()
+        && ui.focus == Pane::Job
+        && let Some(job) = rows::companion(ui)
+    {
+        open_job(ui, job, Tab::Summary);
+    }
     if let Some(opened) = &mut ui.opened {
         let at = Tab::ALL.iter().position(|tab| *tab == opened.tab).unwrap_or(0);
         opened.tab = Tab::ALL[(at + by) % Tab::ALL.len()];
@@ -310,6 +324,11 @@ fn open_log(ui: &mut Ui, snap: &Snapshot) {
     }
 }
 
+/// The columns and rows of the tab that is open.
+pub(in crate::tui) fn tab_size(ui: &Ui, snap: &Snapshot) -> (usize, usize) {
+    plan(ui, snap).inner(Pane::Job).map_or((80, 20), |area| (area.width.into(), area.height.into()))
+}
+
 pub(in crate::tui) fn log_size(ui: &Ui, snap: &Snapshot) -> (usize, usize) {
     plan(ui, snap).inner(Pane::Log).map_or((80, 20), |area| (area.width.into(), area.height.into()))
 }
@@ -349,12 +368,19 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
             let v = view(ui, snap);
             let area = layout.inner(pane).unwrap_or_default();
             let (count, at) = match (&ui.opened, pane) {
-                (Some(opened), _) => (detail::count(&v, opened), opened.scroll),
+                (Some(opened), _) => {
+                    let lines = detail::texts(&v, opened, area.width.into());
+                    (lines.map_or(0, |lines| lines.len()), opened.scroll)
+                }
                 (None, Pane::Meter) if layout.panes.len() == 1 => {
                     (meterscreen::count(&v, area), ui.top(Pane::Meter))
                 }
                 (None, Pane::Meter) => (meter::count(&v, area), ui.top(Pane::Meter)),
-                (None, _) => (20, ui.top(Pane::Job)),
+                (None, _) => {
+                    let row = rows::companion(ui).and_then(|job| v.find(job));
+                    let count = row.map_or(0, |row| life::lines(&v, row, area.width.into()).len());
+                    (count, ui.top(Pane::Job))
+                }
             };
             let to = step(at, (count + 1).saturating_sub(height).max(1), height, action);
             match &mut ui.opened {
