@@ -7,6 +7,8 @@ mod fixtures;
 mod flows;
 #[path = "support/keys.rs"]
 mod keys;
+#[path = "dashboard/panes.rs"]
+mod panes;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{ago, busy, done, empty, job, many, now, running};

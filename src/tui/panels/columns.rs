@@ -195,15 +195,15 @@ impl Lead {
 const LEAST: [usize; 2] = [12, 7];
 
 /// With so many columns WHY says most of what there is to say.
-const ENOUGH: [usize; 2] = [15, 24];
+const ENOUGH: usize = 15;
 
 /// What NAME has of the room of NAME and WHY: their shares are even, but a blank that one does not need is the other's.
 fn shared(room: usize, longest: usize) -> usize {
     let even = (room * 4 / 7).clamp(17.min(room), 26);
     if longest > even {
-        return longest.min(room.saturating_sub(ENOUGH[1])).max(even);
+        return longest.min(room.saturating_sub(ENOUGH)).max(even);
     }
-    longest.max(LEAST[0]).max(room.saturating_sub(ENOUGH[0])).min(even)
+    longest.max(LEAST[0]).max(room.saturating_sub(ENOUGH)).min(even)
 }
 
 /// Which columns there is room for, and how wide each is, where the longest name is so long.
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(name(70, 14), (14, 11), "short names leave the reasons more");
         assert_eq!(name(140, 20).0, 26, "nobody lacks anything");
         assert_eq!(name(140, 44).0, 44, "room for the whole of a long name");
-        assert_eq!(name(100, 44), (31, 24), "and no more than leaves the reasons enough");
+        assert_eq!(name(100, 44), (40, 15), "and no more than leaves the reasons enough");
     }
 
     #[test]

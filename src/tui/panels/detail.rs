@@ -23,9 +23,12 @@ pub(in crate::tui) fn tabs(opened: &Opened) -> Vec<Piece<'static>> {
     let mut out = Vec::new();
     for tab in Tab::ALL {
         if tab == opened.tab {
-            out.extend([("[", Role::Title), (tab.name(), Role::Title), ("] ", Role::Title)]);
+            out.extend([("[", Role::Title), (tab.name(), Role::Title), ("]", Role::Title)]);
         } else {
-            out.extend([(tab.name(), Role::Dim), (" ", Role::Dim)]);
+            out.push((tab.name(), Role::Dim));
+        }
+        if Tab::ALL.last() != Some(&tab) {
+            out.push((" ", Role::Dim));
         }
     }
     out

@@ -29,7 +29,9 @@ pub(in crate::tui) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let end = c.pieces(area, 0, &[("No jobs yet.", Role::Title), ("  ", Role::Dim)]);
     let beside = Rect { x: end, width: area.right().saturating_sub(end), ..area };
     let mut area = area;
-    if v.snap.gpus.is_empty() {
+    if v.snap.gpus.is_empty() && v.ui.size.0 >= 80 && v.ui.size.1 >= 20 {
+        // It stands where the devices would be.
+    } else if v.snap.gpus.is_empty() {
         // Why there is none can take more than a line.
         let used = crate::tui::panels::gpus::tell_none(c, beside, v).saturating_sub(1).min(area.height);
         area = Rect { y: area.y + used, height: area.height - used, ..area };

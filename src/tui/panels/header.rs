@@ -45,14 +45,14 @@ const fn form(gap: &'static str, today: bool, numbers: usize) -> Form {
 
 /// From the fullest on.
 const FORMS: [Form; 9] = [
+    form("  ", true, 4),
+    form(" ", true, 4),
     form("  ", true, 3),
     form(" ", true, 3),
-    form("  ", true, 2),
     form(" ", true, 2),
-    form(" ", true, 1),
-    form("  ", false, 2),
+    form("  ", false, 3),
+    form(" ", false, 3),
     form(" ", false, 2),
-    form("  ", false, 1),
     form(" ", false, 1),
 ];
 
@@ -152,8 +152,9 @@ fn numbers(v: &View<'_>, form: usize) -> String {
     let (held, all, today) = (meter.gpus_held, meter.gpus_total, hours(today_gpu_ms(v)));
     let rate = crate::tui::panels::meter::rate(v);
     match form {
-        3 => format!("   held {held}/{all}   {today} GPU-h today  +{rate}.0 GPU-h per hour"),
-        2 => format!("  held {held}/{all}  {today} GPU-h today  +{rate}/h"),
+        4 => format!("   held {held}/{all}   {today} GPU-h today  +{rate}.0 GPU-h per hour"),
+        3 => format!("  held {held}/{all}  {today} GPU-h today  +{rate}/h"),
+        2 => format!("  {held}/{all} GPU {today}h +{rate}/h"),
         _ => format!(" {held}/{all} {today}h +{rate}/h"),
     }
 }

@@ -67,7 +67,7 @@ fn heads(c: &mut Canvas<'_>, area: Rect, head: &str) {
 }
 
 /// The columns between the number and the name, from left to right; the first ones go when the table is scrolled.
-const GROUPS: usize = 5;
+const GROUPS: usize = 6;
 
 /// How far the table can be scrolled sideways.
 pub(in crate::tui) const MOST_SIDEWAYS: usize = GROUPS;
@@ -92,9 +92,9 @@ impl Columns {
         let gone = sideways.min(MOST_SIDEWAYS);
         let user = if total >= 110 { 10 } else { 5 };
         let end = if total >= 110 { 13 } else { 7 };
-        let widths = [user, 9, 6, end, 29];
+        let widths = [user, 9, 6, end, 29, 21];
         let freed: usize = widths[..gone].iter().sum();
-        let (figures, gpu_memory) = (gone < GROUPS && total + freed >= 76, total + freed >= 110);
+        let (figures, gpu_memory) = (gone < 5 && total + freed >= 76, gone < 6 && total + freed >= 110);
         let mut used: usize = id + 3 + widths[gone.min(4)..4].iter().sum::<usize>();
         used += if figures { 29 } else { 0 } + if gpu_memory { 21 } else { 0 };
         Self { id, gone, user, figures, gpu_memory, end, name: total.saturating_sub(used + 1).max(4) }
