@@ -203,6 +203,17 @@ fn turned<T: Copy + PartialEq>(all: &[T], at: T, back: bool) -> T {
     all.get((own + step) % all.len()).copied().unwrap_or(at)
 }
 
+/// Why an action on a view cannot be done: there is none on the screen.
+pub(in crate::tui) fn refusal(ui: &Ui, action: &Action) -> Option<String> {
+    let pane = if ui.opened.is_some() { Pane::Job } else { foremost(ui) };
+    let screens = match action {
+        Action::Range if !matches!(pane, Pane::Gpus | Pane::Meter) => "GPUs and Meter",
+        Action::ZoomIn | Action::ZoomOut | Action::ToNow if pane != Pane::Gpus => "GPUs",
+        _ => return None,
+    };
+    Some(format!("there is no stretch of time here: see {screens}"))
+}
+
 /// Does what an action means to the view of a screen; `false`: it means something else here.
 pub(in crate::tui) fn act(ui: &mut Ui, action: &Action) -> bool {
     // Beside the queue there is no view that could be seen to change.
@@ -214,8 +225,8 @@ pub(in crate::tui) fn act(ui: &mut Ui, action: &Action) -> bool {
         Action::Left | Action::Right if pane == Pane::Gpus => scroll(ui, *action == Action::Left),
         Action::NextTab | Action::PreviousTab => turn(ui, *action == Action::PreviousTab),
         Action::Range => range(ui),
-        Action::ZoomIn | Action::ZoomOut => zoom(ui, *action == Action::ZoomOut),
-        Action::ToNow => ui.gpus_view.offset_ms = 0,
+        Action::ZoomIn | Action::ZoomOut if pane == Pane::Gpus => zoom(ui, *action == Action::ZoomOut),
+        Action::ToNow if pane == Pane::Gpus => ui.gpus_view.offset_ms = 0,
         _ => return false,
     }
     true

@@ -51,6 +51,9 @@ fn views_turn_only_where_they_are_seen() {
         person.message(),
         "T does nothing here (GPUs: how far back: the next stretch of time); ? shows the keys"
     );
+    person.press(": z o o m - i n Enter");
+    assert_eq!(person.message(), "there is no stretch of time here: see GPUs");
+    assert_eq!(person.ui.gpus_view, GpusView::default());
     // The same pane with the screen to itself has its views.
     person.press("z ]");
     assert_ne!(person.ui.gpus_view, GpusView::default());
@@ -334,4 +337,22 @@ fn one_job_is_one_job() {
     snap.jobs.truncate(1);
     let person = Person::at(snap, (120, 40));
     person.has(" 1 job -");
+}
+
+#[test]
+fn a_line_of_the_help_that_has_no_room_is_told_in_full_below() {
+    let mut person = Person::at(busy(), (44, 12));
+    person.press("?");
+    for _ in 0..90 {
+        let seen = person.sees();
+        let row = seen.lines().find(|line| line.contains("|> ")).unwrap_or_default().to_owned();
+        if row.contains("..") {
+            let start = row.trim_start_matches("|> ").split("  ").nth(1).unwrap_or_default();
+            let start = start.trim_start().split("..").next().unwrap_or_default();
+            assert!(seen.matches(start).count() >= 2, "{row}\n{seen}");
+        }
+        person.press("Down");
+    }
+    person.press("Esc ? s u b m i t");
+    person.has("submit a finished job again");
 }

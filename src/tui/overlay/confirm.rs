@@ -115,7 +115,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Confirm) 
     c.text(inner, 2, &second, Role::Dialog);
     if row.rented_at.is_some() && inner.height > 4 {
         let room = usize::from(inner.width).saturating_sub(18);
-        let folder = cut_middle(&row.directory.join("output").display().to_string(), room);
+        let folder = cut_middle(&v.ui.flows.desk.homely(&row.directory.join("output")), room);
         c.text(inner, 3, &format!(" Output so far: {folder}"), Role::Dialog);
     }
     let (keep, yes, now) = if inner.width < 44 {

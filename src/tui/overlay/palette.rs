@@ -8,7 +8,7 @@ use crate::tui::look::canvas::Canvas;
 use crate::tui::looks;
 use crate::tui::ui::Ui;
 use crate::tui::update::{acts, apply, quarantine};
-use crate::tui::{UiCommand, View, rows};
+use crate::tui::{UiCommand, View, rows, views};
 use ratatui::layout::Rect;
 use std::cmp::Reverse;
 
@@ -17,6 +17,7 @@ pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot, action: &Action) -> Opti
     match action {
         Action::Clear => quarantine::refusal(ui, snap),
         Action::Fix => fix::refusal(ui, snap),
+        Action::Range | Action::ZoomIn | Action::ZoomOut | Action::ToNow => views::refusal(ui, action),
         action => {
             let job = rows::selected(ui, snap);
             let older = || looks::older(ui, snap).find(|row| Some(row.id) == job);

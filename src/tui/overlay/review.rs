@@ -280,7 +280,7 @@ fn lines(v: &View<'_>, review: &Review) -> Vec<(&'static str, String, Role)> {
         lines.push(("command", facts.command.clone(), Role::Text));
         // The number is the scheduler's to give.
         let own = v.snap.scheduler.root.join("jobs").join(Job::folder_of(JobId(0), &facts.name));
-        let own = own.display().to_string().replace("/0-", "/N-");
+        let own = v.ui.flows.desk.homely(&own).replace("/0-", "/N-");
         lines.push(("output", format!("{own}/output"), Role::Text));
         lines.extend(facts.output_to.iter().map(|to| ("and to", to.clone(), Role::Text)));
     }

@@ -143,8 +143,12 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Clear => quarantine::ask(ui, snap),
         Action::Unknown(key) => unknown(ui, &key),
         action if acts::is_about_jobs(&action) => return acts::act(ui, snap, &action),
-        // Of overlays and texts, or done above.
-        _ => {}
+        // Of overlays and texts, done above, or chosen by name where there is no view.
+        action => {
+            if let Some(why) = views::refusal(ui, &action) {
+                ui.say(Level::Warning, why, None);
+            }
+        }
     }
     Vec::new()
 }
