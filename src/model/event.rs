@@ -62,7 +62,7 @@ pub enum Origin {
 pub struct CancelRequest {
     /// Who.
     pub by: String,
-    /// When it was asked for.
+    /// When it was asked for, or its window was carried into another boot.
     pub asked: Now,
     /// When the window closes; nothing is signalled before.
     pub due: Now,
@@ -79,8 +79,7 @@ impl CancelRequest {
     /// How long the window is open from here on. Of one that was opened in an earlier boot the wall clock tells; that may
     /// have been set, and the window is never longer than it was.
     pub fn left(&self, now: &Now) -> Span {
-        let whole = self.due.since(&self.asked).unwrap_or(Self::LONGEST);
-        now.left_to(&self.due).min(whole)
+        now.left_to(&self.due).min(self.due.since(&self.asked).unwrap_or(Span(0)))
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) fn settle(turn: &mut Turn<'_>) {
         }
         if cancel.due.boot != turn.now.boot {
             // From here on no clock that is set makes the window longer.
-            let request = CancelRequest { due: turn.now.plus(left), ..cancel };
+            let request = CancelRequest { asked: turn.now, due: turn.now.plus(left), ..cancel };
             turn.emit(Event::CancelRequested { job, request });
         }
         turn.wake(turn.now.boottime_ms.saturating_add(left.0));

@@ -96,12 +96,28 @@ struct View<'a> {
     /// What several panels look for, once found.
     queue: OnceCell<Vec<QueueRow<'a>>>,
     found: Cell<Option<(JobId, Option<&'a JobRow>)>>,
+    counted: OnceCell<Vec<(&'static str, usize)>>,
 }
 
 impl<'a> View<'a> {
     /// The rows of the queue.
     fn queue(&self) -> &[QueueRow<'a>] {
         self.queue.get_or_init(|| rows::queue(self.ui, self.snap))
+    }
+
+    /// How many jobs that are not done are in each state that any is in.
+    fn counted(&self) -> &[(&'static str, usize)] {
+        self.counted.get_or_init(|| {
+            let mut counted: Vec<(&str, usize)> = Vec::new();
+            for row in &self.snap.jobs {
+                let (word, _) = look::text::state(row);
+                match counted.iter_mut().find(|(known, _)| *known == word) {
+                    Some((_, count)) => *count += 1,
+                    None => counted.push((word, 1)),
+                }
+            }
+            counted
+        })
     }
 
     /// A job, wherever it is.
@@ -132,7 +148,15 @@ fn view<'a>(ui: &'a Ui, snap: &'a Snapshot) -> View<'a> {
     let exact = ui.frozen.as_ref().map_or(ui.now, |(since, _)| *since);
     // Timers that go in minutes are timers of the last whole minute: no panel has to know.
     let now = if ui.thrift { whole_minute(exact) } else { exact };
-    View { ui, snap: ui.shown(snap), now, exact, queue: OnceCell::new(), found: Cell::new(None) }
+    View {
+        ui,
+        snap: ui.shown(snap),
+        now,
+        exact,
+        queue: OnceCell::new(),
+        found: Cell::new(None),
+        counted: OnceCell::new(),
+    }
 }
 
 const fn whole_minute(now: Now) -> Now {

@@ -78,8 +78,8 @@ fn c01_an_undo_window_is_as_long_as_it_was_said_to_be_whatever_the_wall_clock_do
 
 /// Another boot, in which the wall clock was set back by hours.
 fn boots_again(rig: &mut Rig) {
-    let boottime_ms = 10_000;
-    rig.now = Now { boot: BootId(2), boottime_ms, wall_ms: rig.now.wall_ms - 3 * HOUR };
+    let boot = BootId(rig.now.boot.0 + 1);
+    rig.now = Now { boot, boottime_ms: 10_000, wall_ms: rig.now.wall_ms - 3 * HOUR };
     rig.restart();
 }
 
@@ -95,6 +95,7 @@ fn an_undo_window_is_no_longer_in_another_boot_whose_clock_was_set_back() {
         now: false,
     });
     rig.wait(40);
+    boots_again(&mut rig);
     boots_again(&mut rig);
     rig.wait(99);
     assert_eq!(rig.state(id), Cursor::Queued, "as long as it was said to be, at most");

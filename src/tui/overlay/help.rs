@@ -30,7 +30,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, chooser: &Choo
         .iter()
         .map(|row| {
             let here = row.binding.modes.has(mode);
-            let refused = palette::refusal(v.ui, v.snap, &row.binding.action).is_some();
+            let refused = palette::refusal(v, &row.binding.action).is_some();
             Line {
                 name: row.shown(),
                 about: row.binding.about.to_owned(),

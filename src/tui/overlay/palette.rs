@@ -13,7 +13,8 @@ use ratatui::layout::Rect;
 use std::cmp::Reverse;
 
 /// Why an action cannot be done now; `None` if it can.
-pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot, action: &Action) -> Option<String> {
+pub(in crate::tui) fn refusal(v: &View<'_>, action: &Action) -> Option<String> {
+    let (ui, snap) = (v.ui, v.snap);
     match action {
         Action::Clear => quarantine::refusal(ui, snap),
         Action::Fix => fix::refusal(ui, snap),
@@ -21,7 +22,7 @@ pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot, action: &Action) -> Opti
         action => {
             let job = rows::selected(ui, snap);
             let older = || looks::older(ui, snap).find(|row| Some(row.id) == job);
-            let row = job.and_then(|job| rows::find(snap, job)).or_else(older);
+            let row = job.and_then(|job| v.find(job)).or_else(older);
             acts::refusal(ui, row, action)
         }
     }
@@ -46,7 +47,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, chooser: &Choo
     let lines: Vec<Line> = left(v.ui, chooser)
         .iter()
         .map(|row| {
-            let refused = refusal(v.ui, v.snap, &row.binding.action);
+            let refused = refusal(v, &row.binding.action);
             Line {
                 name: row.binding.id.to_owned(),
                 is_dim: refused.is_some(),

@@ -5,7 +5,7 @@ use crate::tui::View;
 use crate::tui::keys::Action;
 use crate::tui::layout::{Kind, Layout, Pane};
 use crate::tui::look::canvas::{Canvas, Piece};
-use crate::tui::look::text::{cut, duration, hours, state, width};
+use crate::tui::look::text::{cut, duration, hours, width};
 use crate::tui::look::theme::Role;
 use crate::tui::rows;
 use crate::tui::ui::{Screen, Ui};
@@ -25,7 +25,7 @@ const COUNTED: [(&str, Role); 7] = [
 /// How many jobs are in a state; a job that is edited still waits.
 pub(in crate::tui) fn count(v: &View<'_>, word: &str) -> usize {
     let is = |shown: &str| shown == word || word == "WAIT" && shown == "EDIT";
-    v.snap.jobs.iter().filter(|row| is(state(row).0)).count()
+    v.counted().iter().filter(|(counted, _)| is(counted)).map(|(_, count)| count).sum()
 }
 
 /// One line in some of the ways it can be said.
@@ -35,7 +35,7 @@ struct Form {
     gap: &'static str,
     /// What became of the jobs of today.
     today: bool,
-    /// How the numbers of the meter are said, if they are said here: the fewer the shorter.
+    /// How the numbers of the meter are said where they are said here: the fewer the shorter.
     numbers: usize,
 }
 
@@ -90,7 +90,15 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     // Where the meter has a line or a pane, the numbers are there.
     let told = layout.meter.height > 0
         || kind != Kind::Three && layout.order().contains(&Pane::Meter) && layout.panes.len() > 1;
-    let of = |form: &Form| counts(v, kind, if told { Form { numbers: 0, ..*form } } else { *form });
+    // What all jobs have to be looked at for is looked for once.
+    let sums = (hours(today_gpu_ms(v)), crate::tui::panels::meter::rate(v));
+    let of = |form: &Form| {
+        let mut line = counts(v, kind, *form);
+        if !told {
+            line.push((numbers(v, &sums, form.numbers), Role::Text));
+        }
+        line
+    };
     let columns = |line: &[(String, Role)]| line.iter().map(|(text, _)| width(text)).sum::<usize>();
     let room = usize::from(left.width).saturating_sub(width(host));
     let brand = width(first[0].0);
@@ -115,7 +123,7 @@ fn shortened(mut line: Vec<(String, Role)>, room: usize) -> Vec<(String, Role)> 
     line
 }
 
-/// How many jobs are in which state, what became of those of today, what is held.
+/// How many jobs are in which state, and what became of those of today.
 fn counts(v: &View<'_>, kind: Kind, form: Form) -> Vec<(String, Role)> {
     let gap = form.gap;
     let mut out = Vec::new();
@@ -140,17 +148,12 @@ fn counts(v: &View<'_>, kind: Kind, form: Form) -> Vec<(String, Role)> {
             out.push((format!("{apart}{} lost", meter.today_lost), role));
         }
     }
-    if form.numbers > 0 {
-        out.push((numbers(v, form.numbers), Role::Text));
-    }
     out
 }
 
 /// The three numbers that are always on the screen: GPUs held, GPU-hours today, GPU-hours an hour.
-fn numbers(v: &View<'_>, form: usize) -> String {
-    let meter = &v.snap.meter;
-    let (held, all, today) = (meter.gpus_held, meter.gpus_total, hours(today_gpu_ms(v)));
-    let rate = crate::tui::panels::meter::rate(v);
+fn numbers(v: &View<'_>, (today, rate): &(String, u32), form: usize) -> String {
+    let (held, all) = (v.snap.meter.gpus_held, v.snap.meter.gpus_total);
     match form {
         4 => format!("   held {held}/{all}   {today} GPU-h today  +{rate}.0 GPU-h per hour"),
         3 => format!("  held {held}/{all}  {today} GPU-h today  +{rate}/h"),

@@ -153,7 +153,7 @@ fn keys(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     for row in v.ui.keys.of(mode) {
         let hint = row.binding.hint;
         let key = row.first();
-        let refused = palette::refusal(v.ui, v.snap, &row.binding.action);
+        let refused = palette::refusal(v, &row.binding.action);
         if hint.is_empty() || key.is_empty() || refused.is_some() {
             continue;
         }
