@@ -17,15 +17,7 @@ pub(in crate::tui) fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
         return;
     }
     if let Some(opened) = &v.ui.opened {
-        let (title, word, role) = opened_title(v, opened);
-        let tabs = detail::tabs(opened);
-        let log = if opened.tab == Tab::Log { log::title(v) } else { String::new() };
-        let log = log.split_once("  wrap").map_or_else(String::new, |(place, _)| format!("  {place}"));
-        // The names of the tabs stay, however much there is to say about the log.
-        let taken: usize = tabs.iter().map(|(text, _)| text::width(text)).sum();
-        let taken = taken + text::width(&title) + text::width(word) + 9;
-        let log = text::cut(&log, usize::from(layout.tabs.width).saturating_sub(taken));
-        c.rule(layout.tabs, 0, &[(&title, Role::Title), (word, role), (log, Role::Dim)], &tabs);
+        opened_line(c, v, layout.tabs, opened);
         return;
     }
     if v.ui.typing && layout.message != layout.keys {
@@ -53,6 +45,27 @@ pub(in crate::tui) fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     let tail = [(text.as_str(), role), (more, Role::Dim)];
     c.rule(layout.tabs, 0, &names, if lists_jobs { &tail } else { &[] });
     header::spots(c, Rect { x: layout.tabs.x + 3, ..layout.tabs }, &names);
+}
+
+/// Which job is opened, where one is in its log, and its tabs; where there is little room the name goes first, then what is
+/// said of the log, never the tabs.
+fn opened_line(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, opened: &Opened) {
+    let (title, word, role) = opened_title(v, opened);
+    let tabs = detail::tabs(opened);
+    let log = if opened.tab == Tab::Log { log::title(v) } else { String::new() };
+    let log = log.split_once("  wrap").map_or_else(String::new, |(place, _)| format!("  {place}"));
+    let columns: usize = tabs.iter().map(|(text, _)| text::width(text)).sum();
+    let room = usize::from(area.width).saturating_sub(columns + text::width(word) + 9);
+    let for_title = room.saturating_sub(text::width(&log));
+    let title = if text::width(&title) <= for_title {
+        title
+    } else {
+        let name = title.trim_end().rsplit_once("  ").map_or(title.as_str(), |(name, _)| name);
+        let number = format!("#{}  ", opened.job);
+        if for_title < number.len() + 8 { number } else { text::cut_middle(name, for_title - 2) + "  " }
+    };
+    let log = text::cut_end(&log, room.saturating_sub(text::width(&title)));
+    c.rule(area, 0, &[(&title, Role::Title), (word, role), (&log, Role::Dim)], &tabs);
 }
 
 fn opened_title(v: &View<'_>, opened: &Opened) -> (String, &'static str, Role) {

@@ -222,7 +222,7 @@ pub(in crate::tui) fn one_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
 }
 
 /// Why there is no device, and what can be had without one.
-pub(in crate::tui) fn none(v: &View<'_>) -> String {
+fn none(v: &View<'_>) -> String {
     let by = &v.snap.scheduler.gpus_by;
     let why = match by.split_once(": ") {
         Some((_, why)) => why.trim_end_matches('.').to_owned(),
@@ -234,6 +234,9 @@ pub(in crate::tui) fn none(v: &View<'_>) -> String {
 
 /// The same in as many lines as it takes; the lines that it took.
 pub(in crate::tui) fn tell_none(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) -> u16 {
+    if !v.ui.known {
+        return 0;
+    }
     let lines = wrap(&none(v), area.width.into(), 0);
     for (row, line) in lines.iter().enumerate() {
         c.text(area, row as u16, line, Role::Dim);
