@@ -358,7 +358,10 @@ fn the_theme_that_is_wished_for_is_marked() {
     assert!(account.run(&["list"], false).out.contains("nord *"));
     account.setup.environment.theme = Some("gruvbox-dark".into());
     assert!(account.run(&["list"], false).out.contains("gruvbox-dark *"));
-    assert_eq!(account.setup.theme(Some("mono")), "mono");
+    assert_eq!(account.setup.theme(Some("mono"), || None), "mono");
     account.setup.environment.theme = Some("~/mine.toml".into());
-    assert_eq!(account.setup.theme(None), account.home.path().join("mine.toml").display().to_string());
+    assert_eq!(
+        account.setup.theme(None, || None),
+        account.home.path().join("mine.toml").display().to_string()
+    );
 }

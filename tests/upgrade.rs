@@ -167,6 +167,14 @@ fn a_scheduler_over_the_state_of_every_milestone_goes_on_where_that_one_stopped(
         assert_eq!(now["paused"]["paused"], true, "{milestone}");
         sandbox.run(&["resume", "paused"]).ok();
         assert_eq!(sandbox.wait_for_end("paused"), "succeeded", "{milestone}");
+        // Since the second milestone jobs can be edited.
+        if now.contains_key("edited") {
+            let shown = sandbox.show("edited");
+            let asks = (&shown["spec"]["request"]["for"], &shown["priority"]);
+            assert_eq!(asks, (&"7m".into(), &(-3).into()), "{shown:#}");
+            sandbox.run(&["resume", "edited"]).ok();
+            assert_eq!(sandbox.wait_for_end("edited"), "succeeded", "{milestone}");
+        }
 
         // A device in quarantine stays there as long as it is dirty; then the widest job runs.
         let states = |list: &Value| -> Vec<(Value, Value)> {

@@ -17,6 +17,10 @@ use crate::tui;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long a terminal has to say what its background is.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The program's own processes besides the supervisor: the collector, and the resolver of device indices.
 pub fn internal(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
@@ -200,7 +204,7 @@ fn dashboard(setup: &Setup, args: &DashboardArgs) -> ExitCode {
 /// The dashboard over a scheduler that runs.
 fn show(setup: &Setup, args: &DashboardArgs, may_start: bool) -> ExitCode {
     let mut options = tui::Options::from_lookup(&|name| lookup(setup, name));
-    options.theme = setup.theme(args.theme.as_deref());
+    options.theme = setup.theme(args.theme.as_deref(), || tui::ask_background(ANSWERS_WITHIN));
     options.depth = args.color.unwrap_or(options.depth);
     if args.ascii || setup.config.ui.ascii == Some(true) {
         options.glyphs = tui::Glyphs::Ascii;

@@ -38,7 +38,7 @@ pub use output::Io;
 use crate::protocol::Place;
 
 use crate::config::{Config, Environment, Paths};
-use crate::tui::{Wishes, choose_theme};
+use crate::tui::{Variant, Wishes, choose_theme};
 use jiff::tz::TimeZone;
 use std::ffi::OsString;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -112,15 +112,21 @@ impl Setup {
         Ok(Self { paths, config, environment, zone: TimeZone::system() })
     }
 
-    /// The name, or the path, of the theme that is wished for.
-    pub fn theme(&self, flag: Option<&str>) -> String {
-        let chosen = choose_theme(&Wishes {
+    /// The name, or the path, of the theme that is wished for. `ask` finds out what background the terminal has; it is
+    /// only asked where the config says so and that decides.
+    pub fn theme(&self, flag: Option<&str>, ask: impl FnOnce() -> Option<Variant>) -> String {
+        let mut wishes = Wishes {
             flag,
             variable: self.environment.theme.as_deref(),
             config: self.config.theme.as_ref(),
             no_color: self.environment.no_color,
+            background: None,
             colorfgbg: self.environment.colorfgbg.as_deref(),
-        });
+        };
+        if wishes.ask() {
+            wishes.background = ask();
+        }
+        let chosen = choose_theme(&wishes);
         // A path in the config begins like the others there.
         let home = chosen.strip_prefix("~/").zip(self.environment.home.as_deref());
         home.map_or_else(|| chosen.clone(), |(rest, home)| home.join(rest).display().to_string())

@@ -32,7 +32,7 @@ fn list(json: bool, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
         io.json(&all)?;
         return Ok(Exit::Ok);
     }
-    let chosen = setup.theme(None);
+    let chosen = setup.theme(None, || None);
     let columns = [
         ("THEME", Fit::Left),
         ("FOR", Fit::Left),

@@ -79,7 +79,7 @@ pub use shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_wi
 pub use shell::logscan::{LogFind, LogFound};
 pub use shell::options::{Options, Outside, refusal};
 pub use shell::screen::{Output, Screenful, as_lines};
-pub use shell::{Exit, TuiError, run};
+pub use shell::{Exit, TuiError, ask_background, run};
 pub use ui::{Level, LogView, Message, Opened, Screen, Tab, Ui};
 pub use update::flows::{Desk, FileFor, Flow};
 pub use update::{mode, update};

@@ -2,7 +2,7 @@
 //!
 //! Budgets, to be compared by hand on one machine: a plan with nothing free in microseconds at any length of the line, a
 //! plan of 1,000 jobs with room below 1 ms, one submission at 10,000 queued what it costs at 10, all rows of 10,000 jobs
-//! below 20 ms.
+//! below 20 ms, what a move would do at 10,000 queued below 50 ms.
 
 #![expect(unreachable_pub, dead_code, reason = "the builders are shared with test programs")]
 #![expect(clippy::expect_used, reason = "an expectation is how a helper of a bench fails")]
@@ -13,6 +13,7 @@ mod build;
 use build::{Ask, Rig, job, submission};
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use overnight::model::Span;
+use overnight::protocol::{Change, Place};
 use overnight::sched::{Input, Moment, World, explain, forecast, plan, step, view};
 use std::hint::black_box;
 use std::path::Path;
@@ -92,6 +93,16 @@ fn rows(c: &mut Criterion) {
     });
 }
 
+fn what_ifs(c: &mut Criterion) {
+    for queued in [10, 10_000] {
+        let rig = busy(8, queued);
+        let last = rig.world.queue.line().last().expect("waits");
+        c.bench_function(&format!("what a move to the top would do at {queued} queued"), |b| {
+            b.iter(|| view::what_if(black_box(&rig.world), last, Change::Move(Place::Top), &rig.now));
+        });
+    }
+}
+
 fn folding(c: &mut Criterion) {
     let mut rig = Rig::new(8);
     while rig.disk.log.len() < 100_000 {
@@ -124,6 +135,6 @@ fn one_more(c: &mut Criterion) {
 criterion_group!(
     name = core;
     config = Criterion::default().sample_size(10);
-    targets = plans, rows, folding, one_more
+    targets = plans, rows, what_ifs, folding, one_more
 );
 criterion_main!(core);

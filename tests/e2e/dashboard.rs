@@ -95,6 +95,22 @@ fn the_dashboard_starts_a_scheduler_that_outlives_it() {
 }
 
 #[test]
+fn a_terminal_that_is_asked_for_its_background_decides_the_theme() {
+    let sandbox = Sandbox::serving("simulated:1");
+    let config = sandbox.dir().join("config.toml");
+    fs::write(&config, "theme = {dark = \"nord\", light = \"okabe-light\", detect = \"osc11\"}\n").unwrap();
+    let mut terminal = sandbox.in_terminal(&["--config", config.to_str().unwrap()], 120, 40);
+    eventually("the question", || terminal.raw().windows(5).any(|bytes| bytes == b"\x1b]11;").then_some(()));
+    terminal.send("\x1b]11;rgb:ffff/ffff/ffff\x1b\\\x1b[?62;4c");
+    terminal.wait_for_text("No jobs yet");
+    terminal.send(",");
+    terminal.wait_for_text("okabe-light");
+    terminal.send("\x1bq");
+    assert_eq!(terminal.wait_for_exit().code(), Some(0), "nothing of the answer was taken for a key");
+    is_restored(&terminal);
+}
+
+#[test]
 fn without_a_terminal_the_dashboard_points_to_the_verbs() {
     let sandbox = Sandbox::serving("simulated:1");
     let run = sandbox.run(&[]);

@@ -208,6 +208,12 @@ fn busy_evening(sandbox: &Sandbox, control: &Path) {
     let paused = sandbox.dir().join("paused.yaml");
     fs::write(&paused, job("true", "")).unwrap();
     sandbox.run(&["submit", "--paused", paused.to_str().unwrap()]).ok();
+    // What has been changed about a job is remembered with it.
+    let edited = sandbox.dir().join("edited.yaml");
+    fs::write(&edited, job("true", "")).unwrap();
+    sandbox.run(&["submit", "--paused", edited.to_str().unwrap()]).ok();
+    sandbox.run(&["edit", "edited", "--for", "7m", "--yes"]).ok();
+    sandbox.run(&["priority", "edited", "-3"]).ok();
     fs::write(sandbox.inbox().join("refused.yaml"), "work: {run: x}\n").unwrap();
     eventually("a refusal", || sandbox.inbox().join("refused.yaml.why.txt").exists().then_some(()));
     for name in ["after-it", "wide"] {

@@ -1,6 +1,7 @@
 //! The loop of the dashboard: what arrives is taken in, then at most one frame is drawn. The only place that reads the clock.
 
 mod asking;
+mod background;
 mod browse;
 mod errands;
 mod external;
@@ -46,6 +47,8 @@ use terminal::Guard;
 use themewatch::Wanted;
 use thiserror::Error;
 use writer::Writer;
+
+pub use background::ask_background;
 
 /// How the dashboard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
