@@ -33,16 +33,14 @@ fn is_carets(line: &str) -> bool {
 pub(in crate::tui) fn fitted(lines: &[(String, Role)], columns: usize) -> Vec<(String, Role)> {
     let mut out = Vec::new();
     for (line, role) in lines {
-        match line.split_once("= ").filter(|(before, _)| before.trim().is_empty()) {
-            Some((before, _)) => {
-                out.extend(wrap(line, columns, before.len() + 2).into_iter().map(|line| (line, *role)))
-            }
-            None if is_carets(line) => {
-                out.extend(label_below(line, columns).into_iter().map(|line| (line, *role)))
-            }
-            None if is_source(line) => out.push((cut_end(line, columns), *role)),
-            None => out.extend(wrap(line, columns, 2).into_iter().map(|line| (line, *role))),
-        }
+        let note = line.split_once("= ").filter(|(before, _)| before.trim().is_empty());
+        let rows = match note {
+            Some((before, _)) => wrap(line, columns, before.len() + 2),
+            None if is_carets(line) => label_below(line, columns),
+            None if is_source(line) => vec![cut_end(line, columns)],
+            None => wrap(line, columns, 2),
+        };
+        out.extend(rows.into_iter().map(|row| (row, *role)));
     }
     out
 }

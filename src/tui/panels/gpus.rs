@@ -19,10 +19,9 @@ const MAP_COLUMNS: usize = 32;
 /// Rows of the grid: two devices a row, up to eight; more fold into cells.
 pub(in crate::tui) const fn grid_rows(gpus: usize) -> u16 {
     match gpus {
-        // Why there is none.
-        0 => 2,
         1..=8 => gpus.div_ceil(2) as u16,
-        9..=FOLDS => 2,
+        // Where there is none, why.
+        0 | 9..=FOLDS => 2,
         // Hosts with more than six rows of signs do not exist; what is cut is in the list.
         _ if gpus > 6 * MAP_COLUMNS => 6,
         _ => gpus.div_ceil(MAP_COLUMNS) as u16,
