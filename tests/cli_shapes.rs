@@ -510,6 +510,7 @@ fn submit_wait_tells_of_each_end_and_fails_if_one_failed() {
                 starts_at: None,
                 starts_by: None,
                 late: false,
+                gpus: Vec::new(),
             };
             reply(Reply::Submitted { jobs: vec![job(17, None), job(18, Some(1))], diagnostics: vec![] })
         }

@@ -7,6 +7,8 @@ mod fixtures;
 mod flows;
 #[path = "support/keys.rs"]
 mod keys;
+#[path = "dashboard/messages.rs"]
+mod messages;
 #[path = "dashboard/panes.rs"]
 mod panes;
 
@@ -606,10 +608,12 @@ fn a_cancel_asks_keeps_by_default_and_can_be_undone() {
     let mut person = Person::at(busy(), (80, 24));
     person.ui.me = "bo".into();
     person.on(144);
-    assert_eq!(person.press("x Enter"), Vec::new(), "Keep it");
-    assert_eq!(person.press("x Esc"), Vec::new());
-    assert_eq!(person.press("x q"), Vec::new());
-    let sent = person.press("x y");
+    for keep in ["Enter", "Esc", "q"] {
+        assert_eq!(person.press("x"), [UiCommand::Detail(JobId(144))], "its file says how it is stopped");
+        assert_eq!(person.press(keep), Vec::new(), "Keep it");
+    }
+    person.press("x");
+    let sent = person.press("y");
     let generation = Generation(1);
     let undo = Span::secs(5);
     assert_eq!(*command(&sent), Command::Cancel { job: JobId(144), generation, undo, now: false });

@@ -9,9 +9,9 @@ mod keys;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{busy, empty, many};
 use overnight::model::{Generation, JobId, Span};
-use overnight::protocol::{Command, JobRow, Place, Reply, Snapshot};
+use overnight::protocol::{Command, JobRow, Place, Query, Reply, Request, Snapshot, SubmittedJob, UndoRow};
 use overnight::tui::{
-    Action, Asked, Column, Depth, FeedEvent, Filter, Glyphs, Group, Key, Keymap, Mode, Overlay, Screen,
+    Action, Asked, Column, Depth, FeedEvent, Filter, Flow, Glyphs, Group, Key, Keymap, Mode, Overlay, Screen,
     TABLE, Ui, UiCommand, load, mode, next_deadline, paint, receive, settle, tick, update,
 };
 use proptest::prelude::*;
@@ -82,6 +82,15 @@ impl Person {
         receive(&mut self.ui, &mut self.snap, FeedEvent::Reply { asked, reply: Box::new(reply) }, now);
     }
 
+    /// Presses `u`, and hears what can be undone, the newest first.
+    fn undoes(&mut self, rows: Vec<UndoRow>) -> Vec<UiCommand> {
+        let asked = [UiCommand::Ask { flow: Flow::Newest, request: Request::Query(Query::Undoable) }];
+        assert_eq!(self.press("u"), asked);
+        let (asked, reply) = (Asked::Flow(Flow::Newest), Box::new(Reply::Undoable(rows)));
+        let now = self.ui.now;
+        receive(&mut self.ui, &mut self.snap, FeedEvent::Reply { asked, reply }, now)
+    }
+
     fn later(&mut self, ms: u64) -> Vec<UiCommand> {
         let now = self.ui.now.plus(Span(ms));
         tick(&mut self.ui, &self.snap, now)
@@ -134,6 +143,18 @@ fn commands(sent: &[UiCommand]) -> Vec<&Command> {
             other => panic!("a command was expected: {other:?}"),
         })
         .collect()
+}
+
+/// A change of this account that can be undone, made so many milliseconds after the start.
+fn change(job: u64, after_ms: i64) -> UndoRow {
+    UndoRow {
+        job: JobId(job),
+        name: format!("job-{job}"),
+        what: "priority 0 -> 10".into(),
+        by: "me".into(),
+        at: fixtures::now().wall_ms + after_ms,
+        until: fixtures::now().wall_ms + 3_600_000,
+    }
 }
 
 fn ok() -> Reply {
@@ -360,7 +381,7 @@ fn an_action_on_marked_jobs_is_told_in_one_message_and_undone_whole() {
         }
     };
     assert_eq!(person.changes(raise), Vec::new());
-    let out = person.press("u");
+    let out = person.undoes(vec![change(149, 1), change(151, 1)]);
     let back = [149, 151].map(|job| Command::Undo { job: Some(JobId(job)) });
     assert_eq!(commands(&out), back.iter().collect::<Vec<_>>(), "what was refused is not taken back");
 }
@@ -400,8 +421,63 @@ fn few_of_ones_own_are_cancelled_by_y_and_each_as_it_was_seen() {
     );
     person.hears(151, ok());
     assert_eq!(person.message(), "1 cancelled, 1 refused: #152 changed meanwhile: not cancelled");
-    let out = person.press("u");
+    let out = person.undoes(vec![change(151, 1)]);
     assert_eq!(commands(&out), [&Command::Undo { job: Some(JobId(151)) }]);
+}
+
+#[test]
+fn the_newest_action_is_taken_back_first_be_it_of_one_job_or_of_many() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.mark(&[151, 149]);
+    person.press("+");
+    person.hears(151, ok());
+    person.hears(149, ok());
+    person.changes(|row| row.generation = row.generation.next());
+    person.press("Esc Esc");
+    person.later(60_000);
+    // One of them, and another one, by themselves.
+    person.on(152).press("-");
+    person.hears(152, ok());
+    person.later(2_000);
+    person.on(151).press("H");
+    person.hears(151, ok());
+    person.changes(|row| row.generation = row.generation.next());
+    let newest = Command::Undo { job: None };
+    let many = vec![change(149, 1), change(151, 1)];
+    let then = |more: &[UndoRow]| [more, &many].concat();
+    let out = person.undoes(then(&[change(151, 62_001), change(152, 60_001)]));
+    assert_eq!(commands(&out), [&newest], "what was done to one of them since");
+    let out = person.undoes(then(&[change(152, 60_001)]));
+    assert_eq!(commands(&out), [&newest], "what was done to another one since");
+    let back = [149, 151].map(|job| Command::Undo { job: Some(JobId(job)) });
+    let out = person.undoes(many.clone());
+    assert_eq!(commands(&out), back.iter().collect::<Vec<_>>(), "the whole of it");
+    assert_eq!(commands(&person.press("u")), [&newest], "nothing is left that only this screen knows");
+}
+
+#[test]
+fn an_undo_that_is_pressed_before_the_last_one_is_answered_follows_it() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.mark(&[151, 149]);
+    person.press("+");
+    person.hears(151, ok());
+    person.hears(149, ok());
+    person.changes(|row| row.generation = row.generation.next());
+    assert_eq!(person.press("u u").len(), 1, "one question at a time");
+    let answer =
+        |rows| FeedEvent::Reply { asked: Asked::Flow(Flow::Newest), reply: Box::new(Reply::Undoable(rows)) };
+    let now = person.ui.now;
+    let rows = vec![change(152, 5), change(149, 1), change(151, 1)];
+    let out = receive(&mut person.ui, &mut person.snap, answer(rows), now);
+    let [UiCommand::Send { command: Command::Undo { job: None }, .. }, UiCommand::Ask { flow, .. }] =
+        &out[..]
+    else {
+        panic!("{out:?}")
+    };
+    assert_eq!(*flow, Flow::Newest, "asked anew, behind the first");
+    let rows = vec![change(149, 1), change(151, 1)];
+    let out = receive(&mut person.ui, &mut person.snap, answer(rows), now);
+    assert_eq!(commands(&out).len(), 2);
 }
 
 #[test]
@@ -442,12 +518,43 @@ fn done_jobs_that_are_marked_are_submitted_again() {
     let mut person = Person::at(busy(), (80, 24));
     person.press("4 Space Space");
     assert!(person.sees().contains("2 marked"), "{}", person.sees());
-    let out = person.press("r");
+    assert_eq!(person.press("r Enter"), Vec::new(), "Keep is the default");
+    assert_eq!(person.press("r"), Vec::new());
+    assert!(person.sees().contains("Submit again 2 jobs ?"), "{}", person.sees());
+    let out = person.press("y");
     let jobs: Vec<u64> = commands(&out)
         .iter()
         .filter_map(|c| if let Command::Retry { job, .. } = c { Some(job.0) } else { None })
         .collect();
     assert_eq!(jobs, [141, 140]);
+    let accepted = |id: u64| {
+        let (id, name) = (Some(JobId(id)), "again".to_owned());
+        let job = SubmittedJob {
+            id,
+            name,
+            place: Some(4),
+            why: None,
+            starts_at: None,
+            starts_by: None,
+            late: false,
+            gpus: Vec::new(),
+        };
+        Reply::Submitted { jobs: vec![job], diagnostics: Vec::new() }
+    };
+    person.hears(141, accepted(161));
+    person.hears(140, accepted(162));
+    assert_eq!(person.message(), "2 submitted again   u removes them");
+    let waits = person.snap.jobs.iter().find(|row| row.id == JobId(151)).unwrap().clone();
+    for id in [161, 162] {
+        person.snap.jobs.push(Arc::new(JobRow { id: JobId(id), ..(*waits).clone() }));
+    }
+    person.later(9_000);
+    let out = person.undoes(vec![change(151, -5_000)]);
+    let gone: Vec<u64> = commands(&out)
+        .iter()
+        .filter_map(|c| if let Command::Cancel { job, undo: Span(0), .. } = c { Some(job.0) } else { None })
+        .collect();
+    assert_eq!(gone, [161, 162]);
     let mut person = Person::at(busy(), (80, 24));
     person.press("4 a");
     assert_eq!(person.press("r"), Vec::new(), "six ask first");
@@ -815,7 +922,7 @@ fn moves_of_marked_jobs_are_undone_the_last_first() {
     person.hears(152, ok());
     assert_eq!(person.message(), "2 moved");
     let order = [JobId(152), JobId(151)];
-    let out = person.press("u");
+    let out = person.undoes(order.map(|job| change(job.0, 1)).to_vec());
     let back: Vec<_> = order.iter().map(|job| Command::Undo { job: Some(*job) }).collect();
     assert_eq!(commands(&out), back.iter().collect::<Vec<_>>(), "sent 151, 152: taken back 152, 151");
 }

@@ -115,8 +115,49 @@ fn a_file_is_picked_previewed_and_submitted_and_u_removes_it() {
     terminal.wait_until("its row", |screen| {
         screen.contents().lines().any(|l| l.contains(" WAIT ") && l.contains("train"))
     });
+    // A cancel that was asked for after it is taken back before it.
+    terminal.send("x");
+    terminal.wait_for_text("Cancel #1 first ?");
+    terminal.send("y");
+    terminal.wait_for_text("cancelling #1 in ");
+    terminal.send("u");
+    terminal.wait_for_text("#1 is not cancelled");
     terminal.send("u");
     assert_eq!(sandbox.wait_for_end("train"), "cancelled");
+    assert_eq!(sandbox.show("first")["state"], "running");
+    leave(&mut terminal);
+}
+
+#[test]
+fn what_was_done_to_many_and_to_one_of_them_is_undone_in_its_order() {
+    let sandbox = Sandbox::serving("simulated:1");
+    let mut terminal = one_waits(&sandbox);
+    sandbox.drop_file("third.yaml", &waits(&sandbox, "never", 1));
+    terminal.wait_for_text("third");
+    let priorities = |wanted: [i64; 2]| {
+        eventually(&format!("the priorities {wanted:?}"), || {
+            let has = ["second", "third"].map(|job| sandbox.show(job)["priority"].as_i64());
+            (has == wanted.map(Some)).then_some(())
+        });
+    };
+    terminal.send("  ");
+    terminal.wait_for_text("2 marked");
+    terminal.send("+");
+    terminal.wait_for_text("2 raised");
+    priorities([10, 10]);
+    terminal.send("\x1b");
+    terminal.wait_for_no_text("2 raised");
+    terminal.send("\x1b");
+    terminal.wait_for_no_text("2 marked");
+    is_settled(&terminal);
+    terminal.send("+");
+    priorities([10, 20]);
+    is_settled(&terminal);
+    terminal.send("u");
+    priorities([10, 10]);
+    is_settled(&terminal);
+    terminal.send("u");
+    priorities([0, 0]);
     leave(&mut terminal);
 }
 
@@ -140,7 +181,7 @@ fn a_template_is_changed_in_a_private_copy_and_submitted_twice() {
         "{copy}"
     );
     no_copy_is_left(&sandbox);
-    terminal.wait_for_text("now (free: gpu 0)");
+    terminal.wait_for_text("now on gpu 0");
     terminal.send("c\x152\r");
     terminal.wait_for_text("other-1 .. other-2");
     terminal.send("\r");
@@ -164,7 +205,7 @@ fn an_earlier_request_is_found_and_submitted_again() {
     terminal.wait_for_text("ok: would start now");
     terminal.send("\r");
     terminal.wait_for_text("Submit ?");
-    terminal.wait_for_text("now (free: gpu 0)");
+    terminal.wait_for_text("now on gpu 0");
     terminal.send("\r");
     eventually("a second job of that name", || (sandbox.jobs().len() == 2).then_some(()));
     // The retry of an ended job asks first, and Enter does it.

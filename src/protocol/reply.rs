@@ -144,6 +144,9 @@ pub struct SubmittedJob {
     pub starts_by: Option<i64>,
     /// It will miss its deadline as things are.
     pub late: bool,
+    /// The devices it has, or would have, by their indices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<u32>,
 }
 
 /// What the rows of a meter table are.

@@ -1,12 +1,13 @@
 //! What arrives changes the [`Ui`] and the snapshot. Pure: what is to be asked in turn is returned.
 
 use crate::model::{JobId, Now, Outcome, Span};
-use crate::protocol::{Connection, Reply, Snapshot};
+use crate::protocol::{Connection, JobDetail, JobRow, Reply, Snapshot};
 use crate::tui::arrange;
 use crate::tui::figures;
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
 use crate::tui::looks;
+use crate::tui::overlay::retry;
 use crate::tui::panels::log;
 use crate::tui::rows;
 use crate::tui::shell::feed::{Asked, FeedEvent, UiCommand};
@@ -32,12 +33,18 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             *snap = *snapshot;
             changed(ui, snap, &open, &mut out);
         }
-        FeedEvent::Detail(detail) => ui.detail = Some(detail),
+        FeedEvent::Detail(detail) => {
+            told_cause(ui, &detail);
+            // The one that is looked at is not put away for one that was only asked what it ended by.
+            if ui.opened.is_none_or(|opened| opened.job == detail.row.id) {
+                ui.detail = Some(detail);
+            }
+        }
         FeedEvent::Reply { asked: Asked::Flow(flow), reply } => {
             if ui.known && !matches!(*reply, Reply::Unavailable { .. }) {
                 ui.connection = Connection::Live;
             }
-            out = flows::answered(ui, flow, *reply);
+            out = flows::answered(ui, snap, flow, *reply);
         }
         FeedEvent::Reply { asked, reply } => {
             if !bulk::answered(ui, asked, &reply) {
@@ -83,18 +90,39 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
         out.extend(editing::connected(ui));
     }
     if let Some((row, outcome)) = newly_done(was_open, snap) {
-        let text = format!("#{} {}: {outcome}", row.id, row.name);
+        let text = news_of(row, outcome);
         // A cancel is what somebody wanted.
         let fine = outcome.is_success() || matches!(outcome, Outcome::Cancelled { .. });
         let level = if fine { Level::Info } else { Level::Error };
         // An error that nobody has read is not replaced by good news.
         out.push(UiCommand::Notify(format!("overnight: {text}")));
-        if level == Level::Error || ui.message.as_ref().is_none_or(|message| message.level < Level::Error) {
+        if level == Level::Error || !ui.has_error() {
             ui.say(level, text, Some(row.id));
+        } else {
+            ui.note(level, text);
+        }
+        if matches!(outcome, Outcome::Failed(_)) {
+            // Its notes say what it ended by.
+            out.push(UiCommand::Detail(row.id));
         }
     }
     out.extend(pending::settle(ui, snap));
     rows::settle(ui, snap);
+}
+
+fn news_of(row: &JobRow, outcome: &Outcome) -> String {
+    format!("#{} {}: {outcome}", row.id, row.name)
+}
+
+/// What a job ended by is told with its end.
+fn told_cause(ui: &mut Ui, detail: &JobDetail) {
+    let (Some(outcome), Some(cause)) = (&detail.row.outcome, retry::cause(detail)) else { return };
+    let text = news_of(&detail.row, outcome);
+    let said = ui.said.iter_mut().rev().map(|said| &mut said.text);
+    let shown = ui.message.iter_mut().chain(&mut ui.behind).map(|message| &mut message.text);
+    for told in said.chain(shown).filter(|told| **told == text) {
+        *told = format!("{told} ({cause})");
+    }
 }
 
 /// The job that was asked about.
@@ -183,7 +211,7 @@ fn done(ui: &mut Ui, asked: Asked, job: Option<JobId>, message: String) {
 pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
     ui.now = now;
     if ui.message.as_ref().and_then(|message| message.until).is_some_and(|until| until <= now.boottime_ms) {
-        ui.message = None;
+        ui.hush();
     }
     bulk::expire(ui);
     if ui.tables.moved_at > 0 && arrange::deadline(ui).is_none() {

@@ -19,6 +19,7 @@ use crate::tui::shell::logscan::LogFind;
 use crate::tui::update::bulk::Tally;
 use crate::tui::update::flows::Flows;
 use crate::tui::update::pending::Pending;
+use crate::tui::update::undo::Deeds;
 use crate::tui::views::{GpusView, MeterView};
 use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -120,8 +121,10 @@ pub struct Message {
     pub text: String,
     /// The job it is about: Enter opens it while `armed`.
     pub job: Option<JobId>,
-    /// The cursor has not been moved since the message came.
+    /// No key was pressed since the message came, so that an Enter may be meant for it.
     pub armed: bool,
+    /// It goes with the next key.
+    pub fleeting: bool,
     /// When it goes, on the boot clock; errors stay.
     pub until: Option<u64>,
     /// At the right, where there is room.
@@ -215,6 +218,8 @@ pub struct Ui {
     pub prefix: Option<char>,
     /// The message row.
     pub message: Option<Message>,
+    /// The error that was on it and has not been cleared: it comes back when the message goes.
+    pub behind: Option<Message>,
     /// The log on the screen.
     pub log: LogView,
     /// The opened job, whole.
@@ -251,8 +256,8 @@ pub struct Ui {
     pub said: VecDeque<Said>,
     /// Answers to one action on several jobs that are still to come.
     pub tally: Option<Tally>,
-    /// The jobs of the last action, if it was done to several: `u` takes all of it back.
-    pub batch: Vec<JobId>,
+    /// What `u` takes back, as far as the scheduler does not know it.
+    pub deeds: Deeds,
     /// Devices whose new figures wait, and since when those on the screen are there, on the boot clock.
     pub gpus_behind: (u64, Vec<GpuRow>),
     /// The scheduler can be started from here.
@@ -294,6 +299,7 @@ impl Ui {
             keys: Arc::default(),
             prefix: None,
             message: None,
+            behind: None,
             log: LogView::default(),
             detail: None,
             pending: BTreeMap::new(),
@@ -312,7 +318,7 @@ impl Ui {
             tick_ms: None,
             said: VecDeque::new(),
             tally: None,
-            batch: Vec::new(),
+            deeds: Deeds::default(),
             gpus_behind: (0, Vec::new()),
             can_start: false,
             thrift: false,
@@ -338,15 +344,39 @@ impl Ui {
         if self.me.is_empty() { &snap.scheduler.user } else { &self.me }
     }
 
-    /// Puts a line on the message row.
+    /// Puts a line on the message row. An error that was there comes back after anything less.
     pub fn say(&mut self, level: Level, text: impl Into<String>, job: Option<JobId>) {
         let until = (level < Level::Error).then_some(self.now.boottime_ms + MESSAGE_MS);
         let text = text.into();
-        self.said.push_back(Said { at: self.now.wall_ms, level, text: text.clone() });
+        self.note(level, text.clone());
+        let before = self.message.take().filter(|before| before.level == Level::Error);
+        self.behind = match level {
+            Level::Error => None,
+            Level::Info | Level::Warning => {
+                before.map(|before| Message { armed: false, ..before }).or(self.behind.take())
+            }
+        };
+        self.message = Some(Message { level, text, job, armed: true, fleeting: false, until, note: "" });
+    }
+
+    /// Keeps a line for `:messages` only.
+    pub(in crate::tui) fn note(&mut self, level: Level, text: String) {
+        self.said.push_back(Said { at: self.now.wall_ms, level, text });
         if self.said.len() > SAID {
             self.said.pop_front();
         }
-        self.message = Some(Message { level, text, job, armed: job.is_some(), until, note: "" });
+    }
+
+    /// An error waits to be read.
+    pub(in crate::tui) fn has_error(&self) -> bool {
+        self.behind.is_some() || self.message.as_ref().is_some_and(|message| message.level == Level::Error)
+    }
+
+    /// Takes the line off the message row; `false` if there was none.
+    pub(in crate::tui) fn hush(&mut self) -> bool {
+        let was = self.message.take();
+        self.message = self.behind.take();
+        was.is_some()
     }
 }
 

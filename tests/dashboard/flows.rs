@@ -30,6 +30,13 @@ impl Person {
         self.gets(FeedEvent::Reply { asked: Asked::Flow(flow), reply: Box::new(reply) })
     }
 
+    /// Presses `u`, and hears what can be undone, the newest first.
+    fn undoes(&mut self, rows: Vec<UndoRow>) -> Vec<UiCommand> {
+        let out = self.press("u");
+        assert_eq!(asks(&out), (Flow::Newest, &Request::Query(Query::Undoable)));
+        self.told(Flow::Newest, Reply::Undoable(rows))
+    }
+
     #[track_caller]
     fn shows(&self, text: &str) {
         assert!(self.sees().contains(text), "{text:?} is not there:\n{}", self.sees());
@@ -61,7 +68,16 @@ fn errand(out: &[UiCommand]) -> &Errand {
 fn would(place: Option<u32>, why: Option<&str>) -> Reply {
     let why = why.map(str::to_owned);
     let name = "train".to_owned();
-    let job = SubmittedJob { id: None, name, place, why, starts_at: None, starts_by: None, late: false };
+    let job = SubmittedJob {
+        id: None,
+        name,
+        place,
+        why,
+        starts_at: None,
+        starts_by: None,
+        late: false,
+        gpus: Vec::new(),
+    };
     Reply::Checked { jobs: vec![job], diagnostics: Vec::new() }
 }
 
@@ -69,7 +85,16 @@ fn submitted(id: u64) -> Reply {
     let (id, place) = (Some(JobId(id)), Some(4));
     let why = Some("needs 8 free".to_owned());
     let name = "train".to_owned();
-    let job = SubmittedJob { id, name, place, why, starts_at: None, starts_by: None, late: false };
+    let job = SubmittedJob {
+        id,
+        name,
+        place,
+        why,
+        starts_at: None,
+        starts_by: None,
+        late: false,
+        gpus: Vec::new(),
+    };
     Reply::Submitted { jobs: vec![job], diagnostics: Vec::new() }
 }
 
@@ -199,12 +224,12 @@ fn what_was_submitted_is_removed_by_u_for_ten_seconds() {
         let mut person = reviewing();
         person.press("Enter");
         person.told(Flow::Submit, submitted(153));
-        assert_eq!(person.press("u"), Vec::new(), "its row has not come yet");
+        assert_eq!(person.undoes(Vec::new()), Vec::new(), "its row has not come yet");
         let mut new = job(153, "me", "train", 2);
         new.state = state;
         person.snap.jobs.push(Arc::new(new));
         person.later(wait);
-        let out = person.press("u");
+        let out = if wait == 0 { person.undoes(Vec::new()) } else { person.press("u") };
         match (removed, wait) {
             (true, _) => {
                 assert!(matches!(
@@ -215,6 +240,75 @@ fn what_was_submitted_is_removed_by_u_for_ten_seconds() {
             (false, 0) => assert!(out.is_empty() && person.message().contains("has started already")),
             (false, _) => assert_eq!(*command(&out), Command::Undo { job: None }),
         }
+    }
+}
+
+/// A change of this account, so many milliseconds after the start.
+fn changed(job: u64, what: &str, after_ms: i64) -> UndoRow {
+    UndoRow {
+        job: JobId(job),
+        name: format!("job-{job}"),
+        what: what.into(),
+        by: "me".into(),
+        at: now().wall_ms + after_ms,
+        until: now().wall_ms + 3_600_000,
+    }
+}
+
+#[test]
+fn what_was_done_after_a_submission_is_taken_back_before_it() {
+    let mut person = reviewing();
+    person.press("Enter");
+    person.told(Flow::Submit, submitted(153));
+    person.snap.jobs.push(Arc::new(job(153, "me", "train", 2)));
+    person.later(1_000);
+    person.on(151).press("+");
+    person.later(1_000);
+    let before = changed(152, "move", -60_000);
+    let out = person.undoes(vec![changed(151, "priority 0 -> 10", 1_001), before.clone()]);
+    assert_eq!(*command(&out), Command::Undo { job: None }, "the change is newer");
+    let theirs = UndoRow { by: "ana".into(), ..changed(147, "move", 1_500) };
+    let out = person.undoes(vec![theirs, before.clone()]);
+    assert!(matches!(command(&out), Command::Cancel { job: JobId(153), undo: Span(0), .. }), "{out:?}");
+    assert_eq!(*command(&person.press("u")), Command::Undo { job: None }, "then what was before it");
+    // Two submissions in ten seconds are two.
+    for id in [154, 155] {
+        person.ui.overlay = None;
+        let mut next = reviewing();
+        next.ui.deeds = person.ui.deeds.clone();
+        next.ui.now = person.ui.now;
+        next.press("Enter");
+        next.snap = person.snap.clone();
+        next.snap.jobs.push(Arc::new(job(id, "me", "train", 2)));
+        next.told(Flow::Submit, submitted(id));
+        person = next;
+        person.later(100);
+    }
+    for id in [155, 154] {
+        let out = person.undoes(vec![before.clone()]);
+        assert!(matches!(command(&out), Command::Cancel { job, .. } if job.0 == id), "{out:?}");
+    }
+}
+
+#[test]
+fn the_card_names_the_devices_it_would_get() {
+    let mut person = reviewing();
+    let out = person.press("p Enter");
+    let (flow, _) = asks(&out);
+    let Reply::Checked { mut jobs, diagnostics } = would(None, None) else { panic!() };
+    jobs[0].gpus = vec![6, 7];
+    person.told(flow, Reply::Checked { jobs, diagnostics });
+    person.shows("now on gpu 6,7");
+}
+
+#[test]
+fn a_warning_is_read_beside_what_is_open() {
+    for size in [(80, 24), (100, 30), (200, 50)] {
+        let mut person = picking();
+        person.ui.size = size;
+        person.ui.say(overnight::tui::Level::Warning, "sub/bad.yaml cannot be read", None);
+        person.shows("New job");
+        person.shows("! sub/bad.yaml cannot be read");
     }
 }
 
@@ -251,7 +345,7 @@ fn a_priority_and_copies_are_typed_on_the_card() {
         new.state = if id == 153 { Cursor::Running } else { Cursor::Queued };
         person.snap.jobs.push(Arc::new(new));
     }
-    let out = person.press("u");
+    let out = person.undoes(Vec::new());
     let cancelled = |one: &UiCommand| match one {
         UiCommand::Send { command: Command::Cancel { job, .. }, .. } => Some(job.0),
         _ => None,
@@ -493,7 +587,7 @@ fn four_fields_are_edited_in_a_form_and_checked_where_they_are() {
 #[test]
 fn everything_that_can_be_undone_is_listed_and_taken_back_one_by_one() {
     let mut person = Person::at_work();
-    let out = person.press("U");
+    let out = person.press(": u n d o Enter");
     let (flow, request) = asks(&out);
     assert_eq!((flow, request), (Flow::Undoable, &Request::Query(Query::Undoable)));
     let row = |job: u64, what: &str, until: i64| UndoRow {

@@ -1,6 +1,6 @@
 //! What is said to those who submit, check or name a job.
 
-use super::row::late;
+use super::row::{indices, late};
 use super::{Outlook, outlook};
 use crate::model::{Cursor, Job, JobId, Now, clean_line};
 use crate::protocol::{PoolFacts, SubmittedJob};
@@ -45,6 +45,7 @@ pub fn told(world: &World, jobs: &[JobId], outlook: &Outlook, now: &Now) -> Vec<
                 starts_at: forecast.starts_at,
                 starts_by: forecast.starts_by,
                 late: late(job, &forecast, now.wall_ms),
+                gpus: indices(world, job),
             }
         })
         .collect()
@@ -60,6 +61,7 @@ pub(in crate::sched) fn bare(world: &World, job: JobId) -> SubmittedJob {
         starts_at: None,
         starts_by: None,
         late: false,
+        gpus: Vec::new(),
     }
 }
 

@@ -39,6 +39,11 @@ fn holding(world: &World, job: &Job) -> Holding {
     Holding { open, devices, indices }
 }
 
+/// The indices of the devices that a job holds now.
+pub(super) fn indices(world: &World, job: &Job) -> Vec<u32> {
+    holding(world, job).indices
+}
+
 /// A job as lists show it.
 pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> JobRow {
     let ask = ask(world, job);

@@ -36,6 +36,14 @@ pub(in crate::tui) fn cut_front(text: &str, columns: usize) -> &str {
     text
 }
 
+/// Cuts the end off with `..`.
+pub(in crate::tui) fn cut_end(text: &str, columns: usize) -> String {
+    if width(text) <= columns || columns < 5 {
+        return cut(text, columns).to_owned();
+    }
+    format!("{}..", cut(text, columns - 2).trim_end())
+}
+
 /// Cuts in the middle with `..`, so that names that differ at the end stay apart.
 pub(in crate::tui) fn cut_middle(text: &str, columns: usize) -> String {
     if width(text) <= columns {
@@ -46,14 +54,6 @@ pub(in crate::tui) fn cut_middle(text: &str, columns: usize) -> String {
     }
     let tail = (columns - 2) / 2;
     format!("{}..{}", cut(text, columns - 2 - tail), cut_front(text, tail))
-}
-
-/// Cuts at the end with `..`, so that half a text does not look like a whole one.
-pub(in crate::tui) fn cut_end(text: &str, columns: usize) -> String {
-    if width(text) <= columns || columns < 4 {
-        return cut(text, columns).to_owned();
-    }
-    format!("{}..", cut(text, columns - 2).trim_end())
 }
 
 /// A text in lines of at most `columns`, between words where that can be; lines after the first are indented.

@@ -33,7 +33,8 @@ pub struct Bulk {
 impl Bulk {
     /// The question about these jobs.
     pub(in crate::tui) fn new(ui: &Ui, snap: &Snapshot, action: Action, jobs: &[&JobRow]) -> Self {
-        let others = jobs.iter().any(|row| row.user != ui.me(snap));
+        // To submit somebody else's job again takes nothing from them.
+        let others = action == Action::Cancel && jobs.iter().any(|row| row.user != ui.me(snap));
         let typed = jobs.len() > ASKS_ABOVE || others;
         Self {
             action,
@@ -123,13 +124,13 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Bulk) {
     }
     let held: u64 = found.iter().map(|row| row.gpu_ms(&v.now)).sum();
     let about = if it.retries() {
-        " Each gets a new number and a folder of its own.".to_owned()
+        " Each gets its own number and folder. You can undo for 10 s.".to_owned()
     } else {
         format!(" They have held {} GPU-h. You can undo for at least 5 s.", hours(held))
     };
     c.text(inner, at, &about, Role::Dialog);
     if let Some(field) = &it.field {
-        ask(c, inner, it.jobs.len(), field);
+        ask(c, inner, (it.jobs.len(), it.retries()), field);
         return;
     }
     let yes = format!("[y] {verb}");
@@ -140,9 +141,10 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Bulk) {
     confirm::buttons(c, inner, &answers, it.button);
 }
 
-fn ask(c: &mut Canvas<'_>, inner: Rect, count: usize, field: &Field) {
+fn ask(c: &mut Canvas<'_>, inner: Rect, (count, retries): (usize, bool), field: &Field) {
     let row = inner.height.saturating_sub(1);
-    let prompt = format!(" Type {count} and Enter ({count}! at once), or Esc: ");
+    let at_once = if retries { String::new() } else { format!(" ({count}! at once)") };
+    let prompt = format!(" Type {count} and Enter{at_once}, or Esc: ");
     let shown = left(field.text(), 6.max(width(field.text())));
     c.pieces(inner, row, &[(&prompt, Role::DialogDanger), (&shown, Role::Input)]);
     let x = inner.x + (width(&prompt) + width(field.before())) as u16;

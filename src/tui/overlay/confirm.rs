@@ -1,16 +1,16 @@
 //! The questions before a cancel and before a quarantine is lifted. The focus is on the button that does nothing.
 
-use super::{Overlay, middle};
-use crate::model::{Cursor, DeviceState, Generation, JobId, Now, Uuid};
-use crate::protocol::Snapshot;
+use super::{Overlay, middle, retry};
+use crate::model::{Cursor, DeviceState, Generation, JobId, Now, Stop, Uuid, parse_span};
+use crate::protocol::{JobRow, Snapshot};
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, hours, state, width as text_width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::queue;
 use crate::tui::ui::Ui;
-use crate::tui::update::{acts, quarantine};
-use crate::tui::{UiCommand, View};
+use crate::tui::update::{acts, copying, quarantine};
+use crate::tui::{UiCommand, View, rows};
 use ratatui::layout::Rect;
 
 /// The buttons of a question.
@@ -64,7 +64,9 @@ pub(super) fn pressed(button: &mut Button, action: &Action, order: &[Button]) ->
 }
 
 pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut it: Confirm, action: &Action) -> Vec<UiCommand> {
-    match pressed(&mut it.button, action, &[Button::Keep, Button::Cancel, Button::Now]) {
+    let ended = rows::find(snap, it.job).is_none_or(|row| row.state == Cursor::Done);
+    let order = [Button::Keep, Button::Cancel, Button::Now];
+    match pressed(&mut it.button, action, if ended { &order[..1] } else { &order }) {
         Some(Button::Keep) => Vec::new(),
         Some(button) => acts::cancel(ui, snap, (it.job, it.generation), button == Button::Now),
         None => {
@@ -87,8 +89,10 @@ pub(super) fn update_clear(ui: &mut Ui, snap: &Snapshot, mut it: Clear, action: 
 
 /// Over the screen.
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Confirm) {
-    let (job, button) = (it.job, it.button);
-    let Some(row) = v.find(job) else { return };
+    let button = it.button;
+    let Some(row) = v.find(it.job).filter(|row| row.state != Cursor::Done) else {
+        return ended(c, v, area, it.job);
+    };
     let popup = middle(area, 58, 8);
     let width = popup.width;
     c.clear(popup);
@@ -107,16 +111,19 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Confirm) 
     let user = format!(" {}   ", row.user);
     c.pieces(inner, 0, &[(&user, Role::Dialog), (word, role), (&about, Role::Dialog)]);
     let (first, second) = match row.state {
-        _ if stopping => (" It is being cancelled. This kills it without a warning signal.", String::new()),
-        Cursor::Queued => (" It leaves the line; it has held nothing.", undo_words(row)),
-        _ => (" Warned with its stop signal, killed after the grace.", undo_words(row)),
+        _ if stopping => {
+            (" It is being cancelled. This kills it without a warning signal.".to_owned(), String::new())
+        }
+        Cursor::Queued => (" It leaves the line; it has held nothing.".to_owned(), undo_words(row)),
+        _ => (stops(v, row), undo_words(row)),
     };
-    c.text(inner, 1, first, Role::Dialog);
+    c.text(inner, 1, &first, Role::Dialog);
     c.text(inner, 2, &second, Role::Dialog);
     if row.rented_at.is_some() && inner.height > 4 {
-        let room = usize::from(inner.width).saturating_sub(18);
-        let folder = cut_middle(&v.ui.flows.desk.homely(&row.directory.join("output")), room);
-        c.text(inner, 3, &format!(" Output so far: {folder}"), Role::Dialog);
+        let lead = " Output so far is kept in ";
+        let room = usize::from(inner.width).saturating_sub(lead.len() + 1);
+        let folder = cut_middle(&v.ui.flows.desk.short(&copying::output(row)), room);
+        c.text(inner, 3, &format!("{lead}{folder}"), Role::Dialog);
     }
     let (keep, yes, now) = if inner.width < 44 {
         ("[Keep]", "[y]es".to_owned(), "[!]now")
@@ -132,6 +139,31 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Confirm) 
         answers.pop();
     }
     buttons(c, inner, &answers, button);
+}
+
+/// It has ended while the question was open: there is nothing to cancel.
+fn ended(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, job: JobId) {
+    let popup = middle(area, 58, 5);
+    c.clear(popup);
+    let inner = c.frame(popup, &[(&format!("#{job} has ended"), Role::Title)], &[], true);
+    let outcome = v.find(job).and_then(|row| row.outcome.as_ref());
+    let how = outcome.map_or_else(String::new, |outcome| format!(" {}.", retry::ended(v.ui, job, outcome)));
+    c.text(inner, 0, &how, Role::Dialog);
+    c.text(inner, 1, " There is nothing left to cancel.", Role::Dialog);
+    buttons(c, inner, &[(Button::Keep, "[ Close ]", Role::Dialog)], Button::Keep);
+}
+
+/// How a running job would be stopped, as its file says; what is as usual it leaves out.
+fn stops(v: &View<'_>, row: &JobRow) -> String {
+    let detail = v.ui.detail.as_ref().filter(|detail| detail.row.id == row.id);
+    let Some(detail) = detail else {
+        return " Stops with its stop signal, SIGKILL after its grace.".to_owned();
+    };
+    let stop = &detail.spec["work"]["stop"];
+    let signal = stop["signal"].as_str().unwrap_or("TERM");
+    let grace = stop["grace"].as_str().and_then(|text| parse_span(text).ok());
+    let grace = grace.unwrap_or(Stop::default().grace).as_secs();
+    format!(" Stops with SIG{signal}, SIGKILL after {grace} s.")
 }
 
 /// The buttons, in the last row.
@@ -193,6 +225,6 @@ pub(in crate::tui) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-fn undo_words(row: &crate::protocol::JobRow) -> String {
+fn undo_words(row: &JobRow) -> String {
     format!(" You can undo for {} s after confirming.", acts::undo_window(row).as_secs())
 }

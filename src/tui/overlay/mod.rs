@@ -155,7 +155,7 @@ pub(in crate::tui) fn update(
         Overlay::Menu(menu) => menu::update(ui, snap, menu, action),
         Overlay::Columns(columns) => columns::update(ui, columns, action),
         Overlay::Settings(settings) => settings::update(ui, settings, action),
-        Overlay::Messages(scroll) => messages::update(ui, scroll, action),
+        Overlay::Messages(scroll) => messages::update(ui, snap, scroll, action),
         Overlay::Find(find) => find::update(ui, snap, find, action),
         Overlay::Fix(it) => fix::update(ui, it, action),
         Overlay::Picker(picker) => picker::update(ui, snap, picker, action),
@@ -178,6 +178,11 @@ pub(in crate::tui) fn closed(ui: &mut Ui, overlay: Overlay) -> Vec<UiCommand> {
         _ => {}
     }
     Vec::new()
+}
+
+/// The rows in the middle that leave the message row to be seen, where there is one.
+pub(in crate::tui) const fn tallest(area: Rect) -> u16 {
+    if area.height >= 12 { area.height - 4 } else { area.height }
 }
 
 /// The middle of an area.

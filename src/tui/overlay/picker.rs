@@ -1,7 +1,7 @@
 //! Where a new job starts: a file, a template, or what was submitted before. Typing narrows, the right side previews.
 
 use super::choose::{Chooser, Chosen, fits};
-use super::{Overlay, middle, review, verdict};
+use super::{Overlay, middle, review, tallest, verdict};
 use crate::model::JobId;
 use crate::protocol::{JobFile, Overrides, Snapshot};
 use crate::tui::errand::{Browsed, Errand};
@@ -269,8 +269,7 @@ fn enter(ui: &mut Ui, mut picker: Box<Picker>, origin: Option<&Origin>) -> Vec<U
 }
 
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, picker: &Picker) {
-    let popup =
-        middle(area, area.width.saturating_sub(4).clamp(30, 150), area.height.saturating_sub(2).max(6));
+    let popup = middle(area, area.width.saturating_sub(4).clamp(30, 150), tallest(area));
     c.clear(popup);
     let foot = "Tab: other source   Enter: take it   Esc: close";
     let inner = c.frame(popup, &[("New job", Role::Title)], &[(foot, Role::Dim)], true);

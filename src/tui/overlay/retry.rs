@@ -2,7 +2,7 @@
 
 use super::{Overlay, middle};
 use crate::model::{Failure, Generation, JobId, Outcome};
-use crate::protocol::{Command, JobRow};
+use crate::protocol::{Command, JobDetail, JobRow};
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, state};
@@ -43,15 +43,27 @@ pub(super) fn update(ui: &mut Ui, retry: Retry, action: &Action) -> Vec<UiComman
     }
 }
 
+/// What a job ended by, where its notes say so.
+pub(in crate::tui) fn cause(detail: &JobDetail) -> Option<&'static str> {
+    let signs = ["the GPU's memory was not enough", "CUDA out of memory"];
+    let tells = |note: &String| signs.iter().any(|sign| note.contains(sign));
+    detail.notes.iter().any(tells).then_some("CUDA out of memory")
+}
+
+/// How a job ended, and by what if that is known: `failed: exit 1 (CUDA out of memory)`.
+pub(in crate::tui) fn ended(ui: &Ui, job: JobId, outcome: &Outcome) -> String {
+    let detail = ui.detail.as_ref().filter(|detail| detail.row.id == job && !outcome.is_success());
+    let cause = detail.and_then(|detail| cause(detail));
+    cause.map_or_else(|| outcome.to_string(), |cause| format!("{outcome} ({cause})"))
+}
+
 /// What the end of a job hints at, where it ran out of memory.
 fn hint(ui: &Ui, row: &JobRow) -> Option<String> {
     let detail = ui.detail.as_ref().filter(|detail| detail.row.id == row.id);
-    let notes = detail.map(|detail| detail.notes.join(" ")).unwrap_or_default();
+    let cause = detail.and_then(|detail| cause(detail));
     let gpus = if row.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", row.gpus) };
     match row.outcome {
-        _ if notes.contains("the GPU's memory was not enough") || notes.contains("CUDA out of memory") => {
-            Some(format!("#{} ended by CUDA out of memory on {gpus}", row.id))
-        }
+        _ if cause.is_some() => cause.map(|cause| format!("#{} ended by {cause} on {gpus}", row.id)),
         Some(Outcome::Failed(Failure::OutOfMemory { .. })) => {
             Some(format!("#{} ran out of memory: it had {}", row.id, row.memory))
         }

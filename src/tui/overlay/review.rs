@@ -1,8 +1,8 @@
 //! The card before a submission: what would be asked for, and when it would start. Enter submits.
 
 use super::picker::Picker;
-use super::{Overlay, middle, verdict};
-use crate::model::{DeviceState, Job, JobId, Priority};
+use super::{Overlay, middle, tallest, verdict};
+use crate::model::{Job, JobId, Priority};
 use crate::protocol::{Command, JobFile, Overrides, Request, SubmittedJob};
 use crate::tui::errand::Errand;
 use crate::tui::field::Field;
@@ -13,6 +13,7 @@ use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::draft::{Draft, Facts, Origin, Verdict};
 use crate::tui::update::flows::Flow;
+use crate::tui::update::undo;
 use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
@@ -205,7 +206,7 @@ fn submit(ui: &mut Ui, review: Box<Review>) -> Vec<UiCommand> {
     if let Origin::File(path) = &review.draft.origin {
         ui.flows.used(path);
     }
-    ui.flows.submitted = None;
+    undo::begin_submission(ui);
     let name = review.facts.as_ref().map_or("job", |facts| facts.name.as_str());
     (1..=review.copies)
         .map(|n| {
@@ -243,18 +244,8 @@ pub(super) fn fate(jobs: &[SubmittedJob]) -> String {
 fn start(v: &View<'_>, jobs: &[SubmittedJob]) -> String {
     let Some(job) = jobs.first() else { return String::new() };
     if job.place.is_none() && job.why.is_none() {
-        let free: Vec<String> = v
-            .snap
-            .gpus
-            .iter()
-            .filter(|gpu| matches!(gpu.state, DeviceState::Free))
-            .map(|gpu| gpu.index.to_string())
-            .collect();
-        return if free.is_empty() {
-            "now".to_owned()
-        } else {
-            format!("now (free: gpu {})", free.join(","))
-        };
+        let gpus: Vec<String> = job.gpus.iter().map(u32::to_string).collect();
+        return if gpus.is_empty() { "now".to_owned() } else { format!("now on gpu {}", gpus.join(",")) };
     }
     let about = job
         .starts_at
@@ -304,7 +295,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, review: &Revie
     };
     let rows = verdict::fitted(&findings, usize::from(area.width.min(84)).saturating_sub(3)).len();
     let height = u16::try_from(lines.len() + rows + 4).unwrap_or(u16::MAX);
-    let popup = middle(area, 84, height.min(area.height));
+    let popup = middle(area, 84, height.min(tallest(area)));
     c.clear(popup);
     let inner = c.frame(popup, &[("Submit ?", Role::Title)], &[], true);
     let room = usize::from(inner.width).saturating_sub(12);

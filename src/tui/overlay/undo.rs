@@ -7,7 +7,7 @@ use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut_middle, duration, moment};
 use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::flows;
+use crate::tui::update::undo;
 use crate::tui::{UiCommand, View, rows};
 use ratatui::layout::Rect;
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ pub(super) fn update(ui: &mut Ui, mut list: Box<UndoList>, action: &Action) -> V
                 ui.say(Level::Warning, "cannot undo: no scheduler", None);
                 return Vec::new();
             }
-            return vec![flows::undo(job)];
+            return vec![undo::undo(job)];
         }
         Action::Down => list.at = if list.at >= last { 0 } else { list.at + 1 },
         Action::Up => list.at = if list.at == 0 { last } else { list.at - 1 },
@@ -61,17 +61,17 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, list: &UndoLis
     }
     let at = list.at.min(open.len() - 1);
     let top = rows::scrolled(0, at, usize::from(inner.height), open.len());
-    for (row, undo) in open.iter().enumerate().skip(top).take(usize::from(inner.height)) {
+    for (row, one) in open.iter().enumerate().skip(top).take(usize::from(inner.height)) {
         let y = u16::try_from(row - top).unwrap_or(u16::MAX);
-        let left = between(v.ui.now.wall_ms, undo.until);
+        let left = between(v.ui.now.wall_ms, one.until);
         // A window of seconds is counted down; what lasts as long as the job waits has no end worth a number.
         let left = if left.as_secs() < 600 { format!("{} left", duration(left)) } else { String::new() };
-        let who = format!("#{} {}  ", undo.job, cut_middle(&undo.name, 24));
-        let when = format!("  {} {}", moment(undo.at, v.ui.now.wall_ms, &v.ui.tz), undo.by);
+        let who = format!("#{} {}  ", one.job, cut_middle(&one.name, 24));
+        let when = format!("  {} {}", moment(one.at, v.ui.now.wall_ms, &v.ui.tz), one.by);
         c.pieces(
             inner,
             y,
-            &[(" ", Role::Text), (&who, Role::Text), (&undo.what, Role::Text), (&when, Role::Dim)],
+            &[(" ", Role::Text), (&who, Role::Text), (&one.what, Role::Text), (&when, Role::Dim)],
         );
         c.pieces_right(inner, y, &[(&left, Role::Dim)]);
         if row == at {

@@ -6,6 +6,7 @@ use crate::tui::View;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, clock, cut_end, duration, hours, moment, wrap};
 use crate::tui::look::theme::Role;
+use crate::tui::overlay::retry;
 use crate::tui::panels::forecast;
 use crate::tui::panels::log;
 use crate::tui::panels::queue;
@@ -177,7 +178,7 @@ fn whole(v: &View<'_>, row: &JobRow) -> Vec<(String, Role)> {
         say("start", start(v, row));
     }
     if let Some(outcome) = &row.outcome {
-        say("end", outcome.to_string());
+        say("end", retry::ended(v.ui, row.id, outcome));
     }
     say("cmd", row.command.clone());
     say("held", held(v, row));

@@ -1,72 +1,145 @@
 //! The last two lines: what just happened or what an operator must know, and the keys that work here.
 
-use crate::protocol::{Connection, NoticeLevel};
+use crate::model::JobId;
+use crate::protocol::{Connection, JobRow, NoticeLevel};
 use crate::tui::View;
-use crate::tui::keys::Mode;
+use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::Layout;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, cut, width};
+use crate::tui::look::text::{between, cut_end, cut_middle, width};
 use crate::tui::look::theme::Role;
 use crate::tui::looks;
 use crate::tui::overlay::{Overlay, palette};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Message};
 use crate::tui::update;
-use crate::tui::update::{copying, pending};
+use crate::tui::update::{acts, copying, pending};
 use ratatui::layout::Rect;
 
-/// What the message row says: text, role, and what can be done about it.
-///
-/// The worst first: what failed, the lost scheduler, a cancel that can still be undone, what an operator must do something
-/// about, news, what else an operator must know.
-fn message(v: &View<'_>) -> Option<(String, Role, &'static str)> {
-    let said = v.ui.message.as_ref();
-    said.filter(|message| message.level > Level::Info)
-        .map(told)
-        .or_else(|| lost(v))
-        .or_else(|| closing(v))
-        .or_else(|| notice(v).filter(|(_, role, _)| *role == Role::ToastError))
-        .or_else(|| said.map(told))
-        .or_else(|| notice(v))
+/// What Enter does about the message row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::tui) enum Offer {
+    /// Opens the job it is about.
+    Job(JobId),
+    /// Shows all of it.
+    Details,
 }
 
-fn told(Message { level, text, armed, note, .. }: &Message) -> (String, Role, &'static str) {
+/// What the message row says: text, role, and what can be done about it.
+struct Line {
+    text: String,
+    role: Role,
+    tail: String,
+    offer: Option<Offer>,
+    /// It begins with a job and ends with what became of it: where there is no room its middle goes.
+    of_job: bool,
+}
+
+impl Line {
+    fn new(text: String, role: Role, tail: impl Into<String>) -> Self {
+        Self { text, role, tail: tail.into(), offer: None, of_job: false }
+    }
+
+    /// Columns of the tail with what is before it; none where there is no room for one.
+    fn tail_columns(&self, room: usize) -> usize {
+        if self.tail.is_empty() || room < TAIL_FROM { 0 } else { width(&self.tail) + 2 }
+    }
+
+    fn fits(&self, room: usize) -> bool {
+        width(&self.text) + self.tail_columns(room) <= room
+    }
+}
+
+/// With fewer columns the text has them all.
+const TAIL_FROM: usize = 40;
+
+/// The worst first: what failed, the lost scheduler, a cancel that can still be undone, what an operator must do something
+/// about, news, what else an operator must know. What is done later than a cancel goes before it.
+fn message(v: &View<'_>, room: usize) -> Option<Line> {
+    let said = v.ui.message.as_ref();
+    let closing = closing(v);
+    let news = || said.map(|message| told(v, message, room));
+    let newest = closing.as_ref().is_some_and(|(_, asked)| !v.ui.deeds.newer_than(*asked));
+    let (first, then) = if newest { (closing, None) } else { (None, closing) };
+    said.filter(|message| message.level > Level::Info)
+        .map(|message| told(v, message, room))
+        .or_else(|| lost(v))
+        .or(first.map(|(line, _)| line))
+        .or_else(|| notice(v, room).filter(|line| line.role == Role::ToastError))
+        .or_else(news)
+        .or(then.map(|(line, _)| line))
+        .or_else(|| notice(v, room))
+}
+
+/// What Enter does about what the message row says, where it says so.
+pub(in crate::tui) fn offered(v: &View<'_>, layout: &Layout) -> Option<Offer> {
+    let room = usize::from(layout.message.width);
+    if layout.message.height == 0 || room < TAIL_FROM { None } else { message(v, room)?.offer }
+}
+
+fn told(v: &View<'_>, message: &Message, room: usize) -> Line {
+    let Message { level, text, armed, note, job, .. } = message;
     let (mark, role) = match level {
         Level::Info => ("", Role::ToastInfo),
         Level::Warning => ("! ", Role::ToastWarn),
         Level::Error => ("! ", Role::ToastError),
     };
-    let tail = match (level, armed) {
-        (Level::Error, true) => "Enter: open   Esc: clear",
-        (Level::Error, false) => "Esc: clear",
-        (_, true) => "Enter: open",
-        (_, false) => note,
+    let clear = match level {
+        Level::Error => "Esc: clear",
+        _ if v.ui.behind.is_some() && note.is_empty() => "Esc: the error",
+        Level::Info | Level::Warning => note,
     };
-    (format!("{mark}{text}"), role, tail)
+    let mut line = Line { of_job: job.is_some(), ..Line::new(format!("{mark}{text}"), role, clear) };
+    let offer = match job {
+        Some(job) => Some(Offer::Job(*job)),
+        // What is to be selected by hand is not opened.
+        None if note.is_empty() && !line.fits(room) => Some(Offer::Details),
+        None => None,
+    };
+    line.offer = offer.filter(|_| *armed);
+    let words = match line.offer {
+        Some(Offer::Job(_)) => "Enter: open",
+        Some(Offer::Details) => "Enter: details",
+        None => return line,
+    };
+    line.tail = if line.tail.is_empty() { words.to_owned() } else { format!("{words}   {clear}") };
+    if !line.fits(room) {
+        words.clone_into(&mut line.tail);
+    }
+    line
 }
 
-fn lost(v: &View<'_>) -> Option<(String, Role, &'static str)> {
+fn lost(v: &View<'_>) -> Option<Line> {
     match &v.ui.connection {
         Connection::Lost { why, .. } if v.ui.known => {
             let tail = if v.ui.can_start { "S: start it" } else { "" };
-            Some((format!("! {why}"), Role::ToastError, tail))
+            Some(Line::new(format!("! {why}"), Role::ToastError, tail))
         }
         Connection::Lost { .. } | Connection::Live | Connection::Stale { .. } => None,
     }
 }
 
-/// A cancel whose undo window is open.
-fn closing(v: &View<'_>) -> Option<(String, Role, &'static str)> {
-    let mut closing = v.snap.jobs.iter().filter(|row| pending::undoable(row, &v.exact));
-    let row = closing.next()?;
+/// The newest cancel whose undo window is open, and when it was asked for.
+fn closing(v: &View<'_>) -> Option<(Line, i64)> {
+    let asked = |row: &JobRow| row.cancel_at.unwrap_or(0) - acts::undo_window(row).0 as i64;
+    let closing = v.snap.jobs.iter().filter(|row| pending::undoable(row, &v.exact));
+    let count = closing.clone().count();
+    let row = closing.max_by_key(|row| (asked(row), row.id))?;
     let left = between(v.exact.wall_ms, row.cancel_at.unwrap_or(0)).0.div_ceil(1000);
-    let more = closing.count();
-    let more = if more > 0 { format!(" (+{more} more)") } else { String::new() };
-    Some((format!("cancelling #{} in {left} s{more}", row.id), Role::Stop, "u undo"))
+    let more = if count > 1 { format!(" (+{} more)", count - 1) } else { String::new() };
+    let text = format!("cancelling #{} in {left} s{more}", row.id);
+    // Once something else was done, `u` is about that.
+    let (action, words) = if v.ui.deeds.newer_than(asked(row)) {
+        (Action::UndoList, "undo list")
+    } else {
+        (Action::Undo, "undo")
+    };
+    let tail = format!("{} {words}", v.ui.keys.key(Mode::Queue, &action));
+    Some((Line::new(text, Role::Stop, tail), asked(row)))
 }
 
 /// What an operator must know; the worst is first.
-fn notice(v: &View<'_>) -> Option<(String, Role, &'static str)> {
+fn notice(v: &View<'_>, room: usize) -> Option<Line> {
     let notice = v.snap.notices.first()?;
     let others = v.snap.notices.len() - 1;
     let more = if others > 0 { format!(" (+{others})") } else { String::new() };
@@ -75,13 +148,15 @@ fn notice(v: &View<'_>) -> Option<(String, Role, &'static str)> {
         NoticeLevel::Warning => ("! ", Role::ToastWarn),
         NoticeLevel::Error => ("! ", Role::ToastError),
     };
-    Some((format!("{mark}{}{more}", notice.text), role, ""))
+    let line = Line::new(format!("{mark}{}{more}", notice.text), role, "");
+    Some(if line.fits(room) { line } else { Line { tail: ":messages".to_owned(), ..line } })
 }
 
 /// The message row and the key line; where they share a row, the message has it.
 pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     let shared = layout.message == layout.keys;
-    let message = message(v);
+    let room = usize::from(layout.message.width);
+    let message = message(v, room);
     if v.ui.typing && (shared || layout.keys.height == 0) {
         filter(c, layout.message, v);
         return;
@@ -89,20 +164,20 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     if layout.keys.height > 0 && !(shared && message.is_some()) {
         keys(c, layout.keys, v);
     }
-    let Some((text, role, tail)) = message else { return };
+    let Some(mut line) = message else { return };
     let area = layout.message;
     if area.height == 0 {
         return;
     }
-    let room = usize::from(area.width);
     // What is to be selected by hand goes before the words about it.
-    let selectable = tail == copying::NOTE && width(&text) + width(tail) + 2 > room;
-    let tail = if selectable { "sent (if allowed)" } else { tail };
-    let tail_columns = if tail.is_empty() || room < 40 { 0 } else { width(tail) + 2 };
-    let text = cut(&text, room.saturating_sub(tail_columns));
-    c.text(area, 0, text, role);
-    if tail_columns > 0 {
-        c.pieces_right(area, 0, &[(tail, Role::Dim)]);
+    if line.tail == copying::NOTE && !line.fits(room) {
+        "sent (if allowed)".clone_into(&mut line.tail);
+    }
+    let columns = line.tail_columns(room);
+    let cut = if line.of_job { cut_middle } else { cut_end };
+    c.text(area, 0, &cut(&line.text, room.saturating_sub(columns)), line.role);
+    if columns > 0 {
+        c.pieces_right(area, 0, &[(&line.tail, Role::Dim)]);
     }
 }
 
@@ -169,7 +244,7 @@ fn keys(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
         x = write_hint(c, area, x, &key, hint);
     }
     for (key, words) in last {
-        let words = if words == "quit" && v.ui.opened.is_some() { "back" } else { words };
+        let words = if words == "quit" && (v.ui.opened.is_some() || v.ui.zoom) { "back" } else { words };
         x = write_hint(c, area, x, &key, words);
     }
 }

@@ -16,6 +16,7 @@ mod obey;
 pub(in crate::tui) mod options;
 mod pace;
 pub(in crate::tui) mod screen;
+mod split;
 mod terminal;
 mod themewatch;
 mod writer;
@@ -163,6 +164,8 @@ struct Shell {
     /// Another program has the terminal.
     away: Option<Absence>,
     pace: Pace,
+    /// A key that a slow link tore apart.
+    split: split::Split,
     /// How many colours the terminal has.
     depth: Depth,
     notify: Notify,
@@ -220,6 +223,7 @@ impl Shell {
             outside: options.outside,
             away: None,
             pace,
+            split: split::Split::default(),
             depth: options.depth,
             notify: options.notify,
             is_offered: false,
@@ -400,6 +404,9 @@ impl Shell {
     }
 
     fn key(&mut self, key: KeyEvent, now: Now) -> Vec<UiCommand> {
+        if self.split.is_rest(&key, now.boottime_ms) {
+            return Vec::new();
+        }
         let action = self.ui.keys.action(update::mode(&self.ui), self.ui.prefix, key);
         action.map_or_else(Vec::new, |action| self.act(action, now))
     }

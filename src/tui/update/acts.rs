@@ -10,7 +10,7 @@ use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::flows::{self, FileFor};
 use crate::tui::update::pending::{self, Change};
-use crate::tui::update::{bulk, copying, editing, marks};
+use crate::tui::update::{bulk, copying, editing, marks, undo};
 
 /// How far `+` and `-` go.
 pub(in crate::tui) const STEP: i64 = 10;
@@ -141,7 +141,9 @@ fn act_on(ui: &mut Ui, snap: &Snapshot, action: &Action, row: &JobRow) -> Vec<Ui
         Action::Cancel => {
             let (job, generation, button) = (row.id, row.generation, Button::Keep);
             ui.overlay = Some(Overlay::Confirm(Confirm { job, generation, button }));
-            Vec::new()
+            let known = ui.detail.as_ref().is_some_and(|detail| detail.row.id == job);
+            // Its file says how it is stopped.
+            if known || pending::is_queued(row) { Vec::new() } else { vec![UiCommand::Detail(job)] }
         }
         Action::Retry => retry::open(ui, row),
         Action::Duplicate => vec![flows::ask_file(row.id, FileFor::Duplicate)],
@@ -163,7 +165,7 @@ fn act_on(ui: &mut Ui, snap: &Snapshot, action: &Action, row: &JobRow) -> Vec<Ui
 
 /// Changes one job: it is what `u` takes back next.
 fn change(ui: &mut Ui, row: &JobRow, change: Change) -> Vec<UiCommand> {
-    ui.batch.clear();
+    undo::changed(ui, row.id, matches!(change, Change::Cancel { .. }));
     pending::ask(ui, row, &[change])
 }
 
@@ -222,26 +224,4 @@ pub(in crate::tui) fn cancel(
     }
     let undo = if at_once { Span(0) } else { undo_window(row) };
     change(ui, row, Change::Cancel { undo, now: false })
-}
-
-/// Takes back the newest thing that can be taken back: what was submitted a moment ago, else what the scheduler knows.
-pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
-    if !ui.connected() {
-        ui.say(Level::Warning, "cannot undo: no scheduler", None);
-        return Vec::new();
-    }
-    // What the change would have done is no news any more.
-    ui.fetched.effect = None;
-    if let Some(out) = flows::take_back(ui, snap) {
-        return out;
-    }
-    if !ui.batch.is_empty() {
-        let jobs = std::mem::take(&mut ui.batch);
-        return bulk::undo(ui, snap, &jobs);
-    }
-    // What was pressed and has not gone out yet is the newest.
-    if pending::take_back(ui) {
-        return Vec::new();
-    }
-    vec![flows::undo(None)]
 }

@@ -3,17 +3,21 @@
 use crate::model::{Cursor, Generation, JobId, Priority, Span};
 use crate::protocol::{Command, JobRow, Place, Reply, Snapshot};
 use crate::tui::UiCommand;
-use crate::tui::keys::Action;
+use crate::tui::keys::{Action, Mode};
 use crate::tui::overlay::{Bulk, Overlay};
 use crate::tui::rows;
 use crate::tui::shell::feed::Asked as WhatAsked;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::acts::{self, STEP, undo_window};
 use crate::tui::update::pending::{self, Change, Pending};
+use crate::tui::update::{flows, undo};
 use std::collections::BTreeSet;
 
 /// More jobs than this are only cancelled, or submitted again, after their number was typed.
 pub(in crate::tui) const ASKS_ABOVE: usize = 5;
+/// What was done to them, where more than words hang on it.
+const TAKEN_BACK: &str = "taken back";
+const SUBMITTED: &str = "submitted again";
 /// What has not answered by then is told as such.
 const PATIENCE_MS: u64 = 10_000;
 
@@ -49,10 +53,6 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action, jobs: &
         return Vec::new();
     }
     match action {
-        Action::Retry if able.len() <= ASKS_ABOVE => {
-            let named: Vec<_> = able.iter().map(|row| (row.id, row.generation)).collect();
-            retry(ui, snap, &named, refused)
-        }
         Action::Cancel | Action::Retry => {
             let asked = Bulk { refused, ..Bulk::new(ui, snap, action.clone(), &able) };
             ui.overlay = Some(Overlay::Bulk(asked));
@@ -85,14 +85,14 @@ fn each(
     mut refused: Vec<String>,
     change: impl Fn(&Ui, &JobRow) -> Asked,
 ) -> Vec<UiCommand> {
-    ui.batch.clear();
+    let mut batch = Vec::new();
+    let is_cancel = verb == "cancelled";
     let mut out = Vec::new();
     let (mut sent, mut done) = (BTreeSet::new(), 0);
     for row in jobs {
         match change(ui, row) {
             Ok(change) => {
-                // The last one is taken back first.
-                ui.batch.insert(0, row.id);
+                batch.push(row.id);
                 let commands = pending::ask(ui, row, &[change]);
                 if commands.is_empty() {
                     // It goes out when what is on its way has come back, and speaks for itself.
@@ -106,6 +106,9 @@ fn each(
             Err(why) => refused.push(why),
         }
     }
+    // The last one is taken back first.
+    batch.reverse();
+    undo::changed_together(ui, batch, is_cancel);
     begin(ui, verb, sent, done, refused);
     out
 }
@@ -186,7 +189,7 @@ pub(in crate::tui) fn retry(
     refused: Vec<String>,
 ) -> Vec<UiCommand> {
     let (rows, refused) = unchanged(ui, snap, jobs, refused, "retried");
-    begin(ui, "submitted again", rows.iter().map(|row| row.id).collect(), 0, refused);
+    begin(ui, SUBMITTED, rows.iter().map(|row| row.id).collect(), 0, refused);
     let command = |row: &&JobRow| UiCommand::Send {
         job: Some(row.id),
         command: Command::Retry { job: row.id, generation: row.generation },
@@ -220,9 +223,11 @@ pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot, jobs: &[JobId]) -> Vec<
     let is_done = |job: &JobId| rows::find(snap, *job).is_none_or(|row| row.state == Cursor::Done);
     let (gone, back): (Vec<JobId>, Vec<JobId>) = jobs.iter().copied().partition(is_done);
     let refused = gone.iter().map(|job| format!("#{job} is no longer there")).collect();
-    begin(ui, "taken back", back.iter().copied().collect(), 0, refused);
-    let command = |job| Command::Undo { job: Some(job) };
-    back.into_iter().map(|job| UiCommand::Send { job: Some(job), command: command(job) }).collect()
+    // What has not gone out yet just does not.
+    let (unsent, sent): (Vec<JobId>, Vec<JobId>) =
+        back.into_iter().partition(|job| pending::take_back(ui, Some(*job)));
+    begin(ui, TAKEN_BACK, sent.iter().copied().collect(), unsent.len(), refused);
+    sent.into_iter().map(|job| undo::undo(Some(job))).collect()
 }
 
 fn begin(ui: &mut Ui, verb: &'static str, waiting: BTreeSet<JobId>, done: usize, refused: Vec<String>) {
@@ -249,12 +254,16 @@ pub(in crate::tui) fn answered(ui: &mut Ui, asked: WhatAsked, reply: &Reply) -> 
     };
     if let Some(why) = why {
         tally.refused.push(why);
-        // Nothing of this job is to be taken back with the others.
-        ui.batch.retain(|other| *other != job);
+        if tally.verb != TAKEN_BACK {
+            undo::refused(ui, job);
+        }
         ui.pending.remove(&job);
     } else {
         tally.done += 1;
         pending::answered(ui, job);
+    }
+    if let Reply::Submitted { jobs, .. } = reply {
+        undo::submitted(ui, jobs);
     }
     finish(ui, false);
     true
@@ -272,7 +281,12 @@ fn finish(ui: &mut Ui, at_last: bool) {
     }
     let level =
         if tally.refused.is_empty() && tally.waiting.is_empty() { Level::Info } else { Level::Warning };
-    ui.say(level, text, None);
+    if tally.verb != SUBMITTED || tally.done == 0 {
+        return ui.say(level, text, None);
+    }
+    let undo = ui.keys.key(Mode::Queue, &Action::Undo);
+    ui.say(level, format!("{text}   {undo} removes them"), None);
+    flows::keep_message(ui);
 }
 
 /// Time has passed.

@@ -15,6 +15,7 @@ use crate::tui::overlay::{self, Diff, Overlay, Wrong};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::flows::{FileFor, Flow, ask_file};
+use crate::tui::update::undo;
 
 /// A job that is edited.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +94,9 @@ pub(in crate::tui) fn drop_mark(ui: &mut Ui) -> Vec<UiCommand> {
 
 /// Applies what was shown.
 pub(in crate::tui) fn apply(ui: &mut Ui) -> Vec<UiCommand> {
+    if let Some(job) = ui.flows.edit.as_ref().map(|editing| editing.job) {
+        undo::changed(ui, job, false);
+    }
     send(ui, false)
 }
 

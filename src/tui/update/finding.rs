@@ -110,6 +110,9 @@ pub(in crate::tui) fn found(ui: &mut Ui, id: u64, found: LogFound) {
             if wrapped {
                 let end = if find.forward { "beginning" } else { "end" };
                 ui.say(Level::Info, format!("the search went on at the {end}"), None);
+                if let Some(message) = &mut ui.message {
+                    message.fleeting = true;
+                }
             }
         }
         LogFound::Nothing => {

@@ -4,17 +4,16 @@
 //! next one. What is open on the screen is an overlay; what is under way while nothing is open is here.
 
 use crate::model::JobId;
-use crate::protocol::{Command, Query, Reply, Request, Snapshot, SubmittedJob};
+use crate::protocol::{Query, Reply, Request, Snapshot, SubmittedJob};
 use crate::tui::UiCommand;
 use crate::tui::errand::{Brought, Errand};
 use crate::tui::keys::Action;
 use crate::tui::overlay::{self, Overlay};
-use crate::tui::rows;
 use crate::tui::shell::options::Outside;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::draft::Verdict;
 use crate::tui::update::editing::{self, Editing};
-use crate::tui::update::{copying, pending};
+use crate::tui::update::{copying, undo};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +36,8 @@ pub enum Flow {
     Unmark(JobId),
     /// What can be undone.
     Undoable,
+    /// What of it is the newest, to be taken back.
+    Newest,
 }
 
 /// What a job's text is for.
@@ -96,14 +97,10 @@ pub struct Flows {
     pub(in crate::tui) edit: Option<Editing>,
     /// Files that were submitted or edited here, the newest first.
     pub(in crate::tui) recent: Vec<PathBuf>,
-    /// Submitted a moment ago: `u` removes them, until then on the boot clock.
-    pub(in crate::tui) submitted: Option<(Vec<JobId>, u64)>,
     /// Numbers the checks.
     pub(in crate::tui) serial: u64,
 }
 
-/// How long a submission can be taken back.
-const TAKE_BACK_MS: u64 = 10_000;
 /// More recent files are not kept.
 const RECENT: usize = 20;
 
@@ -123,8 +120,9 @@ pub(in crate::tui) const fn ask_file(job: JobId, what_for: FileFor) -> UiCommand
 }
 
 /// An answer leads to the next step.
-pub(in crate::tui) fn answered(ui: &mut Ui, flow: Flow, reply: Reply) -> Vec<UiCommand> {
+pub(in crate::tui) fn answered(ui: &mut Ui, snap: &Snapshot, flow: Flow, reply: Reply) -> Vec<UiCommand> {
     match (flow, reply) {
+        (Flow::Newest, Reply::Undoable(rows)) => undo::answered(ui, snap, Some(&rows)),
         (Flow::Check(serial), reply) => {
             let verdict = Verdict::of(reply);
             match &mut ui.overlay {
@@ -166,7 +164,9 @@ pub(in crate::tui) fn answered(ui: &mut Ui, flow: Flow, reply: Reply) -> Vec<UiC
         }
         (Flow::Unmark(_), _) => Vec::new(),
         (_, Reply::Refused { message } | Reply::NotFound { message } | Reply::Unavailable { message }) => {
-            if matches!(ui.overlay, Some(Overlay::Undo(_) | Overlay::Quick(_))) {
+            if flow == Flow::Newest {
+                undo::answered(ui, snap, None);
+            } else if matches!(ui.overlay, Some(Overlay::Undo(_) | Overlay::Quick(_))) {
                 ui.overlay = None;
             }
             ui.say(Level::Error, message, None);
@@ -188,15 +188,9 @@ fn fate(job: &SubmittedJob) -> Option<String> {
 
 /// Says what became of a submission, which can be taken back for a while; several at once belong together.
 pub(in crate::tui) fn submitted(ui: &mut Ui, jobs: &[SubmittedJob]) {
-    let until = ui.now.boottime_ms + TAKE_BACK_MS;
-    let ids = jobs.iter().filter_map(|job| job.id);
-    match &mut ui.flows.submitted {
-        Some((known, at)) if *at + SWEEP_MS >= until => known.extend(ids),
-        before => *before = Some((ids.collect(), until)),
-    }
+    let all = undo::submitted(ui, jobs);
     let undo = ui.keys.key(crate::tui::keys::Mode::Queue, &Action::Undo);
-    let all = ui.flows.submitted.as_ref().map_or(&[][..], |(all, _)| all);
-    let told = match (all, jobs.first().and_then(fate)) {
+    let told = match (all.as_slice(), jobs.first().and_then(fate)) {
         ([first, .., last], _) => format!("{} jobs, #{first} to #{last}   {undo} removes them", all.len()),
         (_, Some(fate)) => format!("{fate}   {undo} removes it"),
         (_, None) => return,
@@ -205,42 +199,11 @@ pub(in crate::tui) fn submitted(ui: &mut Ui, jobs: &[SubmittedJob]) {
     keep_message(ui);
 }
 
-/// Submissions that come so close together are one sweep.
-const SWEEP_MS: u64 = 500;
-
 /// The message stays as long as it can be followed.
-const fn keep_message(ui: &mut Ui) {
+pub(in crate::tui) const fn keep_message(ui: &mut Ui) {
     if let Some(message) = &mut ui.message {
-        message.until = Some(ui.now.boottime_ms + TAKE_BACK_MS);
+        message.until = Some(ui.now.boottime_ms + undo::TAKE_BACK_MS);
     }
-}
-
-/// Removes what was submitted a moment ago; `None` if nothing was.
-pub(in crate::tui) fn take_back(ui: &mut Ui, snap: &Snapshot) -> Option<Vec<UiCommand>> {
-    let (jobs, until) = ui.flows.submitted.as_ref()?;
-    if *until <= ui.now.boottime_ms {
-        ui.flows.submitted = None;
-        return None;
-    }
-    let rows: Vec<_> = jobs.iter().filter_map(|job| rows::find(snap, *job)).cloned().collect();
-    if rows.len() < jobs.len() {
-        ui.say(Level::Info, "it is on its way into the line; u again in a moment", None);
-        return Some(Vec::new());
-    }
-    ui.flows.submitted = None;
-    let (waiting, started): (Vec<_>, Vec<_>) = rows.iter().partition(|row| pending::is_queued(row));
-    if waiting.is_empty() {
-        let row = started.first()?;
-        ui.say(Level::Warning, format!("#{} has started already; x cancels it", row.id), Some(row.id));
-        return Some(Vec::new());
-    }
-    if let Some(row) = started.first() {
-        let text = format!("#{} has started already and stays; x cancels it", row.id);
-        ui.say(Level::Warning, text, Some(row.id));
-    }
-    let undo = crate::model::Span(0);
-    let cancel = pending::Change::Cancel { undo, now: false };
-    Some(waiting.into_iter().flat_map(|row| pending::ask(ui, row, &[cancel])).collect())
 }
 
 /// What an errand has brought leads to the next step.
@@ -276,6 +239,7 @@ pub(in crate::tui) fn brought(ui: &mut Ui, brought: Brought) -> Vec<UiCommand> {
 /// The connection is gone: what was asked gets no answer.
 pub(in crate::tui) fn lost(ui: &mut Ui) {
     editing::lost(ui);
+    ui.deeds.lost();
     match &mut ui.overlay {
         Some(Overlay::Picker(picker)) => picker.lost(),
         Some(Overlay::Review(review)) => review.lost(),
@@ -301,9 +265,4 @@ pub(in crate::tui) fn undo_list(ui: &mut Ui) -> Vec<UiCommand> {
     }
     ui.overlay = Some(Overlay::Undo(Box::default()));
     vec![UiCommand::Ask { flow: Flow::Undoable, request: Request::Query(Query::Undoable) }]
-}
-
-/// Takes a change of one job back, or the newest one.
-pub(in crate::tui) const fn undo(job: Option<JobId>) -> UiCommand {
-    UiCommand::Send { job, command: Command::Undo { job } }
 }

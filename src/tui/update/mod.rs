@@ -10,9 +10,11 @@ pub(in crate::tui) mod finding;
 pub(in crate::tui) mod flows;
 pub(in crate::tui) mod marks;
 pub(in crate::tui) mod mouse;
+mod moving;
 pub(in crate::tui) mod pending;
 pub(in crate::tui) mod quarantine;
 mod tables;
+pub(in crate::tui) mod undo;
 
 use crate::model::Now;
 use crate::protocol::{Command, Connection, InboxState, Snapshot};
@@ -20,15 +22,17 @@ use crate::tui::UiCommand;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Pane, main_pane};
 use crate::tui::looks;
-use crate::tui::overlay::{self, Chooser, Overlay, fix};
+use crate::tui::overlay::{self, Chooser, Overlay, fix, messages};
 use crate::tui::panels::detail;
 use crate::tui::panels::life;
 use crate::tui::panels::log;
+use crate::tui::panels::statusline::{self, Offer};
 use crate::tui::panels::{meter, meterscreen};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Opened, Screen, Tab, Ui};
 use crate::tui::view;
 use crate::tui::views;
+use moving::{paging, step, travel_log};
 use ratatui::layout::Rect;
 
 /// What keys mean now.
@@ -62,6 +66,15 @@ pub(in crate::tui) fn mode_below(ui: &Ui) -> Mode {
 pub fn update(ui: &mut Ui, action: Action, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
     ui.now = now;
     ui.prefix = None;
+    if let Some(message) = &mut ui.message
+        && !matches!(action, Action::Open | Action::Escape | Action::Repaint)
+    {
+        // Whoever does something else has the screen in mind, not the message.
+        message.armed = false;
+        if message.fleeting {
+            ui.hush();
+        }
+    }
     let out = apply(ui, action, snap);
     rows::settle(ui, snap);
     out
@@ -126,7 +139,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
             ui.typing = true;
             ui.before_filter = [ui.queue_job, ui.history_job];
         }
-        Action::Undo => return acts::undo(ui, snap),
+        Action::Undo => return undo::newest(ui, snap),
         Action::UndoList => return flows::undo_list(ui),
         Action::New => return flows::new_job(ui),
         Action::Log => open_log(ui, snap),
@@ -182,7 +195,7 @@ const fn send(command: Command) -> UiCommand {
 
 /// One level back; at the root, out.
 fn back(ui: &mut Ui) -> Vec<UiCommand> {
-    if ui.opened.take().is_some() {
+    if ui.opened.take().is_some() || std::mem::take(&mut ui.zoom) {
         return Vec::new();
     }
     vec![UiCommand::Quit]
@@ -197,7 +210,7 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
         ui.typing = false;
         ui.filter.clear();
         [ui.queue_job, ui.history_job] = ui.before_filter;
-    } else if ui.message.take().is_some()
+    } else if ui.hush()
         || matches!(mode_below(ui), Mode::Log | Mode::LogPane | Mode::Detail) && finding::give_up(ui)
         || ui.opened.take().is_some()
     {
@@ -281,16 +294,19 @@ fn plan(ui: &Ui, snap: &Snapshot) -> layout::Layout {
     layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, ui.shown(snap))
 }
 
-/// The job of the message, while the cursor has not moved since it came; else what is selected.
+/// What the message row offers, as long as it says so; else what is selected.
 fn open(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     if !ui.known && can_start(ui) {
         return start(ui);
     }
-    let told = ui.message.as_ref().filter(|message| message.armed).and_then(|message| message.job);
-    let job = match told {
-        Some(job) => {
-            ui.message = None;
+    let job = match statusline::offered(&view(ui, snap), &plan(ui, snap)) {
+        Some(Offer::Job(job)) => {
+            ui.hush();
             Some(job)
+        }
+        Some(Offer::Details) => {
+            messages::details(ui, snap);
+            return Vec::new();
         }
         None => rows::selected(ui, ui.shown(snap)),
     };
@@ -344,9 +360,6 @@ fn hold(ui: &mut Ui, snap: &Snapshot) {
 
 /// Moves in the pane that has the focus.
 fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
-    if let Some(message) = &mut ui.message {
-        message.armed = false;
-    }
     let layout = plan(ui, snap);
     let pane = if ui.opened.is_some() { main_pane(ui) } else { ui.focus };
     let height = layout.rows(pane).max(1);
@@ -393,47 +406,6 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
                     ui.tops.insert(pane, to);
                 }
             }
-        }
-    }
-}
-
-const fn paging(action: &Action) -> bool {
-    matches!(action, Action::PageDown | Action::PageUp | Action::HalfDown | Action::HalfUp)
-}
-
-fn step(at: usize, count: usize, height: usize, action: &Action) -> usize {
-    let half = (height / 2).max(1);
-    let to = match action {
-        Action::Down => at + 1,
-        Action::Up => at.saturating_sub(1),
-        Action::HalfDown => at + half,
-        Action::HalfUp => at.saturating_sub(half),
-        Action::PageDown => at + height,
-        Action::PageUp => at.saturating_sub(height),
-        Action::First => 0,
-        Action::Last => usize::MAX,
-        _ => at,
-    };
-    to.min(count.saturating_sub(1))
-}
-
-fn travel_log(ui: &mut Ui, snap: &Snapshot, action: &Action) {
-    let (columns, height) = log_size(ui, snap);
-    let page = isize::try_from(height.max(1)).unwrap_or(1);
-    ui.log.found = None;
-    match action {
-        Action::First => log::stop_at(&mut ui.log, 0),
-        Action::Last => ui.log.stopped_at = None,
-        _ => {
-            let by = match action {
-                Action::Down => 1,
-                Action::Up => -1,
-                Action::HalfDown => page / 2,
-                Action::HalfUp => -page / 2,
-                Action::PageDown => page,
-                _ => -page,
-            };
-            log::scroll(&mut ui.log, columns, height, by);
         }
     }
 }

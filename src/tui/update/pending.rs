@@ -146,11 +146,13 @@ impl Pending {
     }
 }
 
-/// Takes back what was pressed last and has not gone out yet; `false` if everything has.
-pub(in crate::tui) fn take_back(ui: &mut Ui) -> bool {
-    let waits = |pending: &&mut Pending| pending.line.len() > usize::from(pending.flies);
-    let newest = ui.pending.values_mut().filter(waits).max_by_key(|pending| pending.sent_ms);
-    newest.is_some_and(|pending| pending.line.pop_back().is_some())
+/// Takes back what was pressed last, of this job or of all, and has not gone out yet; `false` if everything has.
+pub(in crate::tui) fn take_back(ui: &mut Ui, of: Option<JobId>) -> bool {
+    let waits = |(job, pending): &(&JobId, &mut Pending)| {
+        of.is_none_or(|of| of == **job) && pending.line.len() > usize::from(pending.flies)
+    };
+    let newest = ui.pending.iter_mut().filter(waits).max_by_key(|(_, pending)| pending.sent_ms);
+    newest.is_some_and(|(_, pending)| pending.line.pop_back().is_some())
 }
 
 /// Drops what the new rows confirm and sends what waited for it.
