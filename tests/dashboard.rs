@@ -9,6 +9,8 @@ mod flows;
 mod keys;
 #[path = "dashboard/messages.rs"]
 mod messages;
+#[path = "dashboard/panes.rs"]
+mod panes;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{ago, busy, done, empty, job, many, now, running};

@@ -214,7 +214,7 @@ impl Daemon {
                 root: self.intake.paths.root.clone(),
                 inbox: self.intake.paths.inbox(),
                 since: self.started_ms,
-                gpus_by: self.devices.name().to_owned(),
+                gpus_by: self.devices.told(),
                 cores: host.map_or(0, |host| host.cores),
                 cores_held: pool.cores_held,
                 memory: host.map_or_else(Default::default, |host| host.memory),

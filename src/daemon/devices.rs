@@ -102,9 +102,12 @@ impl Devices {
         }
     }
 
-    /// `nvml`, `simulated` or `none`.
-    pub(super) const fn name(&self) -> &'static str {
-        self.name
+    /// `nvml`, `simulated` or `none`, and what is wrong with it.
+    pub(super) fn told(&self) -> String {
+        match &self.trouble {
+            Some(why) => format!("{}: {why}", self.name),
+            None => self.name.to_owned(),
+        }
     }
 
     /// What the devices told, and a reading for this turn, if that costs nothing. Leases whose end is among the inputs no

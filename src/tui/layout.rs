@@ -134,6 +134,11 @@ pub(in crate::tui) fn main_pane(ui: &Ui) -> Pane {
     }
 }
 
+/// The pane that has the screen, or most of it: what one has zoomed, else what the screen is about.
+pub(in crate::tui) fn foremost(ui: &Ui) -> Pane {
+    if ui.zoom && ui.opened.is_none() { ui.focus } else { main_pane(ui) }
+}
+
 /// Cuts rows off the top and the bottom of an area.
 struct Cutter(Rect);
 
@@ -170,14 +175,14 @@ pub(in crate::tui) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
     };
     let mut rest = Cutter(area);
     let alone = ui.zoom && ui.opened.is_none();
-    let main = if alone { ui.focus } else { main_pane(ui) };
+    let main = foremost(ui);
     // What has the screen to itself has neither devices above it nor a job's life below.
     let queue = main == Pane::Queue && !alone;
     match kind {
         Kind::Line => return layout,
         Kind::Bare => {
             let lost = matches!(ui.connection, Connection::Lost { .. }) && ui.known;
-            if ui.message.is_some() || ui.typing || lost {
+            if ui.message.is_some() || ui.typing || lost || crate::tui::panels::header::is_behind(ui) {
                 layout.message = rest.bottom(1);
             }
         }
@@ -193,7 +198,7 @@ pub(in crate::tui) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
         }
         Kind::One => {
             layout.header = rest.top(1);
-            layout.meter = rest.top(u16::from(!alone));
+            layout.meter = rest.top(1);
             if queue {
                 layout.gpus = rest.top(crate::tui::panels::gpus::grid_rows(snap.gpus.len()));
             }

@@ -6,7 +6,7 @@ use crate::model::{JobId, Now};
 use crate::protocol::{
     Change, GpuHistory, JobRow, MeterBy, MeterTable, Query, Reply, Snapshot, Timeline, WhatIf,
 };
-use crate::tui::layout::{Pane, plan};
+use crate::tui::layout::{Pane, foremost, plan};
 use crate::tui::shell::feed::UiCommand;
 use crate::tui::ui::{Level, Screen, Ui};
 use ratatui::layout::Rect;
@@ -184,7 +184,7 @@ fn wanted(ui: &Ui, snap: &Snapshot) -> Vec<(Look, Pace)> {
         && plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, snap)
             .inner(Pane::Gpus)
             .is_some_and(crate::tui::panels::gpus::has_sparks);
-    let charts = ui.screen == Screen::Gpus && !snap.gpus.is_empty();
+    let charts = foremost(ui) == Pane::Gpus && !snap.gpus.is_empty();
     if charts || sparks {
         let look = ui.gpus_view.history();
         let steps = ui.fetched.gpus.of(&look).and_then(|history| history.gpus.first());
@@ -195,7 +195,7 @@ fn wanted(ui: &Ui, snap: &Snapshot) -> Vec<(Look, Pace)> {
     if charts {
         out.push((ui.gpus_view.timeline(), Pace { least_ms, every_ms: Some(FUTURE_MS), on_change: true }));
     }
-    if ui.screen == Screen::Meter {
+    if foremost(ui) == Pane::Meter {
         let held = snap.jobs.iter().any(|row| !row.open.is_empty());
         let pace = Pace { least_ms, every_ms: held.then_some(LEDGER_MS), on_change: true };
         out.push((ui.meter_view.look(ui.now.wall_ms, &ui.tz), pace));

@@ -35,10 +35,9 @@ use crate::model::{JobId, Now};
 use crate::protocol::{JobRow, Snapshot};
 use layout::{Kind, Layout};
 use look::canvas::Canvas;
-use look::text;
 use look::theme::Role as R;
 use panels::{
-    detail, gpus, gpuscreen, header, history, inbox, life, log, meter, meterscreen, queue, statusline,
+    detail, frames, gpus, gpuscreen, header, history, inbox, life, log, meter, meterscreen, queue, statusline,
 };
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -111,7 +110,7 @@ impl<'a> View<'a> {
         self.counted.get_or_init(|| {
             let mut counted: Vec<(&str, usize)> = Vec::new();
             for row in &self.snap.jobs {
-                let (word, _) = text::state(row);
+                let (word, _) = look::text::state(row);
                 match counted.iter_mut().find(|(known, _)| *known == word) {
                     Some((_, count)) => *count += 1,
                     None => counted.push((word, 1)),
@@ -201,16 +200,16 @@ fn everything(c: &mut Canvas<'_>, ui: &Ui, snap: &Snapshot) {
     let v = &view(ui, snap);
     let layout = layout::plan(area, ui, v.snap);
     if layout.kind == Kind::Line {
-        too_small(c, area, v);
+        header::too_small(c, area, v);
         return;
     }
-    header::paint(c, layout.header, v, layout.kind);
+    header::paint(c, v, &layout);
     header::meter_line(c, layout.meter, v);
     match layout.kind {
         Kind::Compact => gpus::one_line(c, layout.gpus, v),
         _ => gpus::grid(c, layout.gpus, v),
     }
-    tabs(c, v, &layout);
+    frames::tabs(c, v, &layout);
     for (pane, rect, framed) in &layout.panes {
         panel(c, v, &layout, (*pane, *rect, *framed));
     }
@@ -218,6 +217,7 @@ fn everything(c: &mut Canvas<'_>, ui: &Ui, snap: &Snapshot) {
         life::bottom(c, layout.life, v);
     }
     statusline::paint(c, v, &layout);
+    header::sign(c, v, &layout);
     if ui.known && !ui.connected() && ui.frozen.is_none() {
         let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         c.over(body, R::Stale);
@@ -228,82 +228,12 @@ fn everything(c: &mut Canvas<'_>, ui: &Ui, snap: &Snapshot) {
     }
 }
 
-fn too_small(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
-    let text = format!(
-        "overnight: {} run {} wait (30x6 needed, have {}x{})",
-        header::count(v, "RUN"),
-        header::count(v, "WAIT"),
-        area.width,
-        area.height
-    );
-    let columns = text.len().min(usize::from(area.width)) as u16;
-    let x = area.x + (area.width - columns) / 2;
-    let middle = Rect { x, y: area.y + area.height / 2, width: columns, height: 1 };
-    c.text(middle, 0, &text, R::Text);
-}
-
-/// The line between the header and the body in the layouts without boxes.
-fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
-    if layout.tabs.height == 0 {
-        return;
-    }
-    if let Some(opened) = &v.ui.opened {
-        let (title, word, role) = opened_title(v, opened);
-        let tabs = detail::tabs(opened);
-        let log = if opened.tab == Tab::Log { log::title(v) } else { String::new() };
-        let log = log.split_once("  wrap").map_or_else(String::new, |(place, _)| format!("  {place}"));
-        c.rule(layout.tabs, 0, &[(&title, R::Title), (word, role), (&log, R::Dim)], &tabs);
-        return;
-    }
-    if v.ui.typing && layout.message != layout.keys {
-        c.rule(layout.tabs, 0, &[], &[(&statusline::counted(v), R::Title)]);
-        let line = Rect { x: layout.tabs.x + 3, width: layout.tabs.width.saturating_sub(20), ..layout.tabs };
-        statusline::filter(c, line, v);
-        return;
-    }
-    let pane = if v.ui.screen == Screen::History { Pane::History } else { Pane::Queue };
-    let (mut text, role) = filtered(v, pane);
-    if layout.kind != Kind::Compact {
-        text.push_str(&update::marks::words(v.ui, v.snap, pane));
-    }
-    let more =
-        if v.ui.screen == Screen::History && looks::has_further(v.ui, v.snap) { "  End: older" } else { "" };
-    let mut names = header::screens(v, true);
-    let columns: usize = names.iter().map(|(name, _)| text::width(name)).sum();
-    let fits = columns + text::width(&text) + text::width(more) + 9 <= usize::from(layout.tabs.width);
-    let lists_jobs = matches!(v.ui.screen, Screen::Queue | Screen::History);
-    if !v.ui.filter.is_empty() || lists_jobs && !fits {
-        // A filtered list must not look like a short one: the filter goes before the names of the other screens.
-        names.retain(|(name, role)| *role == R::Title && name.starts_with('['));
-    }
-    let names: Vec<_> = names.iter().map(|(text, role)| (text.as_str(), *role)).collect();
-    let tail = [(text.as_str(), role), (more, Role::Dim)];
-    c.rule(layout.tabs, 0, &names, if lists_jobs { &tail } else { &[] });
-    header::spots(c, Rect { x: layout.tabs.x + 3, ..layout.tabs }, &names);
-}
-
-fn opened_title(v: &View<'_>, opened: &Opened) -> (String, &'static str, Role) {
-    let detail = v.ui.detail.as_ref().map(|detail| &detail.row).filter(|row| row.id == opened.job);
-    v.find(opened.job).or(detail).map_or_else(|| (format!("#{}", opened.job), "", R::Dim), detail::title)
-}
-
-/// Whose jobs, and which of them: never silently.
-fn filtered(v: &View<'_>, pane: Pane) -> (String, Role) {
-    let who = if v.ui.mine { "mine" } else { "all users" };
-    let order = arrange::words(v.ui, pane);
-    if v.ui.filter.is_empty() {
-        (format!("{who}  {order}"), R::Dim)
-    } else {
-        (format!("{who}  /{}  {}  {order}", v.ui.filter.text().trim(), statusline::counted(v)), R::Input)
-    }
-}
-
 /// One pane: its box, if it has one, and what is in it.
 fn panel(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout, of: (Pane, Rect, bool)) {
     let (pane, rect, framed) = of;
     let alone = layout.panes.len() == 1;
     let focus = alone || v.ui.focus == pane;
-    let area = if framed { boxed(c, v, pane, rect, focus && !alone) } else { rect };
+    let area = if framed { frames::boxed(c, v, pane, rect, focus && !alone) } else { rect };
     let companion = rows::companion(v.ui).and_then(|job| v.find(job));
     match pane {
         _ if v.ui.opened.is_some() => {
@@ -327,58 +257,4 @@ fn panel(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout, of: (Pane, Rect, boo
             None => c.text(area, 0, "No job is selected.", R::Dim),
         },
     }
-}
-
-/// A pane's box with its title and foot.
-fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) -> Rect {
-    if let Some(opened) = &v.ui.opened {
-        let (title, word, role) = opened_title(v, opened);
-        let log = if opened.tab == Tab::Log { format!("  {}", log::title(v)) } else { String::new() };
-        return c.frame(
-            rect,
-            &[(&title, R::Title), (word, role), (&log, R::Dim)],
-            &detail::tabs(opened),
-            focus,
-        );
-    }
-    let meter = &v.snap.meter;
-    let (name, more, role) = match pane {
-        Pane::Queue | Pane::History => {
-            let name = if pane == Pane::Queue { "Queue" } else { "History" };
-            if v.ui.typing && (pane == layout::main_pane(v.ui)) {
-                let inner = c.frame(rect, &[], &[(&statusline::counted(v), R::Title)], focus);
-                let line = Rect { x: rect.x + 2, y: rect.y, width: rect.width.saturating_sub(4), height: 1 };
-                statusline::filter(c, line, v);
-                return inner;
-            }
-            let (text, role) = filtered(v, pane);
-            (name.to_owned(), text, role)
-        }
-        Pane::Gpus => ("GPUs".to_owned(), format!("{}/{} held", meter.gpus_held, meter.gpus_total), R::Dim),
-        Pane::Meter => {
-            let today = text::hours(header::today_gpu_ms(v));
-            ("Meter".to_owned(), format!("{today} GPU-h today"), R::Dim)
-        }
-        Pane::Inbox => {
-            let bad = rows::refused(v.snap);
-            let text = match bad {
-                0 => String::new(),
-                1 => "1 bad file".to_owned(),
-                bad => format!("{bad} bad files"),
-            };
-            ("Inbox".to_owned(), text, R::ToastError)
-        }
-        Pane::Job => match rows::companion(v.ui).and_then(|job| v.find(job)) {
-            Some(row) => {
-                let (title, word, role) = detail::title(row);
-                return c.frame(rect, &[(&title, R::Title), (word, role)], &[], focus);
-            }
-            None => ("Job".to_owned(), String::new(), R::Dim),
-        },
-        Pane::Log => ("Log".to_owned(), log::title(v), R::Dim),
-    };
-    let lists = pane == Pane::Queue || pane == Pane::History && v.ui.screen == Screen::History;
-    let foot = if lists { statusline::counted_marked(v) } else { String::new() };
-    let foot: &[(&str, Role)] = if foot.is_empty() { &[] } else { &[(&foot, R::Dim)] };
-    c.frame(rect, &[(&name, R::Title), ("  ", R::Dim), (&more, role)], foot, focus)
 }

@@ -2,8 +2,9 @@
 
 use crate::protocol::MeterBy;
 use crate::tui::keys::Action;
+use crate::tui::layout::{Pane, foremost};
 use crate::tui::looks::Look;
-use crate::tui::ui::{Screen, Ui};
+use crate::tui::ui::Ui;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
@@ -202,14 +203,30 @@ fn turned<T: Copy + PartialEq>(all: &[T], at: T, back: bool) -> T {
     all.get((own + step) % all.len()).copied().unwrap_or(at)
 }
 
+/// Why an action on a view cannot be done: there is none on the screen.
+pub(in crate::tui) fn refusal(ui: &Ui, action: &Action) -> Option<String> {
+    let pane = if ui.opened.is_some() { Pane::Job } else { foremost(ui) };
+    let screens = match action {
+        Action::Range if !matches!(pane, Pane::Gpus | Pane::Meter) => "GPUs and Meter",
+        Action::ZoomIn | Action::ZoomOut | Action::ToNow if pane != Pane::Gpus => "GPUs",
+        _ => return None,
+    };
+    Some(format!("there is no stretch of time here: see {screens}"))
+}
+
 /// Does what an action means to the view of a screen; `false`: it means something else here.
 pub(in crate::tui) fn act(ui: &mut Ui, action: &Action) -> bool {
+    // Beside the queue there is no view that could be seen to change.
+    let pane = foremost(ui);
+    if !matches!(pane, Pane::Gpus | Pane::Meter) {
+        return false;
+    }
     match action {
-        Action::Left | Action::Right if ui.screen == Screen::Gpus => scroll(ui, *action == Action::Left),
+        Action::Left | Action::Right if pane == Pane::Gpus => scroll(ui, *action == Action::Left),
         Action::NextTab | Action::PreviousTab => turn(ui, *action == Action::PreviousTab),
         Action::Range => range(ui),
-        Action::ZoomIn | Action::ZoomOut => zoom(ui, *action == Action::ZoomOut),
-        Action::ToNow => ui.gpus_view.offset_ms = 0,
+        Action::ZoomIn | Action::ZoomOut if pane == Pane::Gpus => zoom(ui, *action == Action::ZoomOut),
+        Action::ToNow if pane == Pane::Gpus => ui.gpus_view.offset_ms = 0,
         _ => return false,
     }
     true
@@ -217,18 +234,19 @@ pub(in crate::tui) fn act(ui: &mut Ui, action: &Action) -> bool {
 
 /// The next view of a screen, or the one before.
 fn turn(ui: &mut Ui, back: bool) {
-    match ui.screen {
-        Screen::Gpus => ui.gpus_view.tab = turned(&GpuTab::ALL, ui.gpus_view.tab, back),
-        Screen::Meter => ui.meter_view.by = turned(&MeterView::BY, ui.meter_view.by, back),
-        Screen::Queue | Screen::History | Screen::Inbox => {}
+    if foremost(ui) == Pane::Meter {
+        ui.meter_view.by = turned(&MeterView::BY, ui.meter_view.by, back);
+    } else {
+        ui.gpus_view.tab = turned(&GpuTab::ALL, ui.gpus_view.tab, back);
     }
 }
 
 /// The next stretch of time.
 fn range(ui: &mut Ui) {
-    match ui.screen {
-        Screen::Meter => ui.meter_view.period = turned(&Period::ALL, ui.meter_view.period, false),
-        _ => ui.gpus_view.range = turned(&Range::ALL, ui.gpus_view.range, false),
+    if foremost(ui) == Pane::Meter {
+        ui.meter_view.period = turned(&Period::ALL, ui.meter_view.period, false);
+    } else {
+        ui.gpus_view.range = turned(&Range::ALL, ui.gpus_view.range, false);
     }
 }
 

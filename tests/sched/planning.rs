@@ -72,7 +72,7 @@ fn model_words_and_memory_choose_the_device() {
     let other = rig.submit(job("other").with(|spec| spec.request.gpu_model = vec!["4090".to_owned()]));
     assert_eq!(rig.why(other), "needs a free GPU; #1 small holds");
     let none = rig.submit(job("none").with(|spec| spec.request.gpu_model = vec!["h100".to_owned()]));
-    assert_eq!(rig.why(none), "needs 1 GPUs; 0 of the pool fit");
+    assert_eq!(rig.why(none), "needs 1 GPU; 0 of the pool fit");
 }
 
 #[test]

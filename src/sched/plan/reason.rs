@@ -117,7 +117,9 @@ impl Reason {
             }
             Self::Gpus { asked, free, fitting, holder, out } => {
                 let mut words = match (asked, free) {
-                    (asked, _) if asked > fitting => format!("needs {asked} GPUs; {fitting} of the pool fit"),
+                    (asked, _) if asked > fitting => {
+                        format!("needs {}; {fitting} of the pool fit", counted(*asked, "GPU"))
+                    }
                     (1, _) => "needs a free GPU".to_owned(),
                     (asked, 0) => format!("needs {asked} free, none is"),
                     (asked, 1) => format!("needs {asked} free, 1 is"),
@@ -131,10 +133,16 @@ impl Reason {
                 }
                 words
             }
-            Self::Cores { asked, free: 0 } => format!("needs {asked} cores, none free"),
-            Self::Cores { asked, free } => format!("needs {asked} cores, {free} free"),
+            Self::Cores { asked, free: 0 } => format!("needs {}, none free", counted(*asked, "core")),
+            Self::Cores { asked, free } => format!("needs {}, {free} free", counted(*asked, "core")),
             Self::Memory { asked, free } => format!("needs {asked} memory, {free} free"),
             Self::BehindHead { head } => format!("would delay {}", job(*head)),
         }
     }
+}
+
+/// `1 core`, `2 cores`.
+fn counted(count: u32, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }

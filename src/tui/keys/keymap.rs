@@ -1,6 +1,6 @@
 //! The keys as they are for this person: the table's, and what the configuration says instead.
 
-use super::{Action, Binding, Chord, Mode, TABLE};
+use super::{Action, BASE, Binding, Chord, Mode, TABLE};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::collections::BTreeMap;
 
@@ -103,6 +103,14 @@ impl Keymap {
     /// The first key of an action in a mode, for texts that name it.
     pub fn key(&self, mode: Mode, action: &Action) -> String {
         self.of(mode).find(|row| row.binding.action == *action).map(|row| row.first()).unwrap_or_default()
+    }
+
+    /// Where a key that was pressed in vain does something, and what; places where something is typed do not count.
+    pub fn elsewhere(&self, key: &str) -> Option<(&'static str, &'static str)> {
+        let key = key.parse::<Chord>().ok()?;
+        let row = self.rows().find(|row| row.binding.modes.meets(BASE) && row.keys.contains(&key))?;
+        let place = Mode::ALL.iter().find(|mode| row.binding.modes.has(**mode))?;
+        Some((place.name(), row.binding.about))
     }
 
     /// What a key means. Releases and repeats of modifiers mean nothing.

@@ -6,22 +6,28 @@ use std::ops::BitOr;
 
 /// What keys mean depends on this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u16)]
+#[repr(u32)]
 pub enum Mode {
     /// The queue has the keys.
     Queue,
     /// The history has the keys.
     History,
-    /// The devices have the keys.
+    /// The devices have the keys, and the screen.
     Gpus,
-    /// The meter has the keys.
+    /// The devices have the keys, beside the queue.
+    GpusPane,
+    /// The meter has the keys, and the screen.
     Meter,
+    /// The meter has the keys, beside the queue.
+    MeterPane,
     /// The inbox has the keys.
     Inbox,
     /// The pane of one job has the keys.
     Job,
-    /// The log has the keys.
+    /// The log of an opened job has the keys.
     Log,
+    /// The log has the keys, beside the queue.
+    LogPane,
     /// A job is opened, on another tab than its log.
     Detail,
     /// A line of text is being typed.
@@ -40,15 +46,18 @@ pub enum Mode {
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Queue,
         Self::History,
         Self::Gpus,
+        Self::GpusPane,
         Self::Meter,
+        Self::MeterPane,
         Self::Inbox,
         Self::Job,
-        Self::Log,
         Self::Detail,
+        Self::Log,
+        Self::LogPane,
         Self::Input,
         Self::Dialog,
         Self::Choose,
@@ -63,10 +72,12 @@ impl Mode {
             Self::Queue => "queue",
             Self::History => "history",
             Self::Gpus => "GPUs",
+            Self::GpusPane => "GPUs pane",
             Self::Meter => "meter",
+            Self::MeterPane => "meter pane",
             Self::Inbox => "inbox",
             Self::Job | Self::Detail => "job",
-            Self::Log => "log",
+            Self::Log | Self::LogPane => "log",
             Self::Input => "text field",
             Self::Dialog => "question",
             Self::Choose => "list to choose from",
@@ -84,12 +95,12 @@ impl Mode {
 
 /// A set of modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Modes(u16);
+pub struct Modes(u32);
 
 impl Modes {
     /// Whether a mode is among them.
     pub const fn has(self, mode: Mode) -> bool {
-        self.0 & (1 << mode as u16) != 0
+        self.0 & (1 << mode as u32) != 0
     }
 
     /// Whether any mode is in both.
@@ -100,7 +111,7 @@ impl Modes {
     const fn of(modes: &[Mode]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < modes.len() {
-            bits |= 1 << modes[at] as u16;
+            bits |= 1 << modes[at] as u32;
             at += 1;
         }
         Self(bits)
@@ -154,27 +165,42 @@ pub(in crate::tui) const BASE: Modes = Modes::of(&[
     Mode::Queue,
     Mode::History,
     Mode::Gpus,
+    Mode::GpusPane,
     Mode::Meter,
+    Mode::MeterPane,
     Mode::Inbox,
     Mode::Job,
     Mode::Log,
+    Mode::LogPane,
     Mode::Detail,
 ]);
 const QUEUE: Modes = Modes::of(&[Mode::Queue]);
 const GPUS: Modes = Modes::of(&[Mode::Gpus]);
+/// The devices, on their own screen or beside the queue.
+const DEVICES: Modes = Modes::of(&[Mode::Gpus, Mode::GpusPane]);
 const INBOX: Modes = Modes::of(&[Mode::Inbox]);
-const LOG: Modes = Modes::of(&[Mode::Log]);
-/// Screens with views of their own.
+const LOG: Modes = Modes::of(&[Mode::Log, Mode::LogPane]);
+/// Screens with views of their own; beside the queue these panes have none.
 const VIEWS: Modes = Modes::of(&[Mode::Gpus, Mode::Meter]);
 /// Lists with a cursor that can be opened.
-const LISTS: Modes =
-    Modes::of(&[Mode::Queue, Mode::History, Mode::Gpus, Mode::Meter, Mode::Inbox, Mode::Job]);
+const LISTS: Modes = DEVICES.and(Modes::of(&[
+    Mode::Queue,
+    Mode::History,
+    Mode::Meter,
+    Mode::MeterPane,
+    Mode::Inbox,
+    Mode::Job,
+]));
 /// Lists of jobs.
 const TABLES: Modes = Modes::of(&[Mode::Queue, Mode::History]);
 /// A job that is opened.
 const OPENED: Modes = Modes::of(&[Mode::Detail, Mode::Log]);
-/// Where a waiting or running job can be acted on.
-const ONE: Modes = Modes::of(&[Mode::Queue, Mode::Detail]);
+/// Where there are tabs, or views.
+const TABBED: Modes = OPENED.and(VIEWS).and(Modes::of(&[Mode::Job]));
+/// Where text can be searched.
+const FOUND: Modes = LOG.and(Modes::of(&[Mode::Detail]));
+/// Where keys are about one job, or the marked ones: what cannot be done to it is answered with the reason.
+const ACTED: Modes = LOG.and(Modes::of(&[Mode::Queue, Mode::History, Mode::Job, Mode::Detail]));
 const INPUT: Modes = Modes::of(&[Mode::Input]);
 const DIALOG: Modes = Modes::of(&[Mode::Dialog]);
 const CHOOSE: Modes = Modes::of(&[Mode::Choose]);
@@ -183,46 +209,39 @@ const PICKER: Modes = Modes::of(&[Mode::Picker]);
 const FORM: Modes = Modes::of(&[Mode::Form]);
 const TEXT: Modes = INPUT.and(CHOOSE).and(FORM);
 /// A job that a key can be about.
-const JOBS: Modes = LISTS.and(OPENED);
+const JOBS: Modes = LISTS.and(OPENED).and(LOG);
 const ALWAYS: Modes = BASE.and(TEXT).and(DIALOG).and(MENU).and(PICKER);
 
 /// Every action and its keys. Rows that are hints come in the order in which the key line has them.
 pub static TABLE: &[Binding] = &[
     // Jobs.
     row("open", A::Open, "Enter", LISTS, "open", "open"),
-    row("log", A::Log, "l", LISTS.and(Modes::of(&[Mode::Detail])), "log of the job, whole screen", "log"),
-    row("cancel", A::Cancel, "x F9", QUEUE.and(OPENED), "cancel: asks, and can be undone", "cancel"),
-    row("raise", A::Raise, "+ = F7", QUEUE, "priority + 10", "prio up"),
-    row("lower", A::Lower, "- F8", QUEUE, "priority - 10", "down"),
-    row("top", A::Top, "t", QUEUE, "to the top of the line", "top"),
-    row("bottom", A::Bottom, "b", QUEUE, "to the bottom of the line", "bottom"),
-    row("place-up", A::PlaceUp, "K", QUEUE, "one place up in the line", ""),
-    row("place-down", A::PlaceDown, "J", QUEUE, "one place down in the line", ""),
-    row("pause", A::Pause, "H", ONE, "pause or resume a waiting job", "pause"),
     row(
-        "retry",
-        A::Retry,
-        "r",
-        TABLES.and(Modes::of(&[Mode::Detail])),
-        "submit a finished job again",
-        "retry",
+        "log",
+        A::Log,
+        "l",
+        LISTS.and(Modes::of(&[Mode::Detail, Mode::LogPane])),
+        "log of the job, whole screen",
+        "log",
     ),
-    row(
-        "new",
-        A::New,
-        "n",
-        LISTS.and(Modes::of(&[Mode::Detail])),
-        "new job: from a file, a template or an earlier one",
-        "new",
-    ),
-    row("edit", A::Edit, "e", ONE, "edit the request of a waiting job in the editor", "edit"),
-    row("quick-edit", A::QuickEdit, "E", ONE, "change GPUs, priority, time limit or name", ""),
-    row("duplicate", A::Duplicate, "D", TABLES.and(OPENED), "submit the same once more, with changes", ""),
+    row("cancel", A::Cancel, "x F9", ACTED, "cancel: asks, and can be undone", "cancel"),
+    row("raise", A::Raise, "+ = F7", ACTED, "priority + 10", "prio up"),
+    row("lower", A::Lower, "- F8", ACTED, "priority - 10", "down"),
+    row("top", A::Top, "t", ACTED, "to the top of the line", "top"),
+    row("bottom", A::Bottom, "b", ACTED, "to the bottom of the line", "bottom"),
+    row("place-up", A::PlaceUp, "K", ACTED, "one place up in the line", ""),
+    row("place-down", A::PlaceDown, "J", ACTED, "one place down in the line", ""),
+    row("pause", A::Pause, "H", ACTED, "pause or resume a waiting job", "pause"),
+    row("retry", A::Retry, "r", ACTED, "submit a finished job again", "retry"),
+    row("new", A::New, "n", LISTS, "new job: from a file, a template or an earlier one", "new"),
+    row("edit", A::Edit, "e", ACTED, "edit the request of a waiting job in the editor", "edit"),
+    row("quick-edit", A::QuickEdit, "E", ACTED, "change GPUs, priority, time limit or name", ""),
+    row("duplicate", A::Duplicate, "D", ACTED, "submit the same once more, with changes", ""),
     row("copy", A::Copy, "y", JOBS, "copy id, paths, command, YAML or error", "copy"),
     row("shell", A::Shell, "o", JOBS, "a shell in the output folder; `exit` comes back", ""),
     row("leave", A::Leave, "O", JOBS, "quit, and go to the output folder (--cwd-file)", ""),
     row("pager", A::Pager, "|", JOBS, "open the log in the pager", ""),
-    row("clear", A::Clear, "c", GPUS, "lift the quarantine of a GPU: asks", "clear"),
+    row("clear", A::Clear, "c", DEVICES, "lift the quarantine of a GPU: asks", "clear"),
     row("range", A::Range, "T", VIEWS, "how far back: the next stretch of time", "time range"),
     row("zoom-in", A::ZoomIn, "+ =", GPUS, "less time on the timeline", "zoom"),
     row("zoom-out", A::ZoomOut, "-", GPUS, "more time on the timeline", ""),
@@ -240,16 +259,16 @@ pub static TABLE: &[Binding] = &[
     row("follow", A::Follow, "f", LOG, "follow the end, or stop", "follow"),
     row("hold", A::Hold, "Space", LOG, "stop here, or go on", "hold"),
     row("wrap", A::Wrap, "w", LOG, "wrap long lines", "wrap"),
-    row("search", A::Search, "/ F3", LOG, "search: text, or re:EXPRESSION", "search"),
-    row("next-match", A::NextMatch, "n", LOG, "next match", ""),
-    row("previous-match", A::PreviousMatch, "N", LOG, "match before", ""),
+    row("search", A::Search, "/ F3", FOUND, "search: text, or re:EXPRESSION", "search"),
+    row("next-match", A::NextMatch, "n", FOUND, "next match", ""),
+    row("previous-match", A::PreviousMatch, "N", FOUND, "match before", ""),
     row("only", A::Only, "&", LOG, "only lines with a text", ""),
     row("times", A::Times, "T", LOG, "times in lines: since the line before, off, as printed", ""),
-    row("left", A::Left, "< Left", LOG.and(QUEUE).and(GPUS), "scroll to the left; back in time", ""),
-    row("right", A::Right, "> Right", LOG.and(QUEUE).and(GPUS), "scroll to the right; ahead in time", ""),
+    row("left", A::Left, "< Left", LOG.and(TABLES).and(GPUS), "scroll to the left; back in time", ""),
+    row("right", A::Right, "> Right", LOG.and(TABLES).and(GPUS), "scroll to the right; ahead in time", ""),
     // A job.
-    row("next-tab", A::NextTab, "]", OPENED.and(VIEWS), "next tab or view", "tabs"),
-    row("previous-tab", A::PreviousTab, "[", OPENED.and(VIEWS), "tab or view before", ""),
+    row("next-tab", A::NextTab, "]", TABBED, "next tab or view", "tabs"),
+    row("previous-tab", A::PreviousTab, "[", TABBED, "tab or view before", ""),
     // Moving.
     row("down", A::Down, "j Down", BASE, "down", ""),
     row("up", A::Up, "k Up", BASE, "up", ""),
@@ -287,20 +306,14 @@ pub static TABLE: &[Binding] = &[
     row("suspend", A::Suspend, "Ctrl-Z", ALWAYS, "suspend; `fg` comes back", ""),
     // The same for everybody.
     row("", A::Interrupt, "Ctrl-C", ALWAYS, "close a popup or input; else quit", ""),
-    row(
-        "",
-        A::Escape,
-        "Esc",
-        BASE.and(TEXT).and(MENU),
-        "close, clear message, filter, marks; never quits",
-        "",
-    ),
+    row("", A::Escape, "Esc", BASE, "close, clear message, filter, marks; never quits", ""),
     row("", A::No, "n Esc q", DIALOG, "keep it", "keep"),
     row("", A::Yes, "y", DIALOG, "yes", "yes"),
     row("", A::Now, "!", DIALOG, "yes, at once", "now"),
     row("", A::NextButton, "Tab Right Left Shift-Tab", DIALOG, "next button", ""),
     row("", A::Press, "Enter Space", DIALOG, "press the button", ""),
     row("", A::Accept, "Enter", TEXT.and(MENU).and(PICKER), "take it", "take it"),
+    row("", A::Escape, "Esc", TEXT.and(MENU), "close; a filter is cleared", "close"),
     row("", A::Escape, "Esc q", PICKER, "close; what was tried is as before", "close"),
     row("", A::Mark, "Space", PICKER, "on, off or the next one", "change"),
     row("", A::PlaceDown, "J", PICKER, "move it down", ""),

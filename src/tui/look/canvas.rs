@@ -270,11 +270,8 @@ impl<'a> Canvas<'a> {
                 filled.push_str(&fill.repeat(whole));
             }
         }
-        let empty = match self.glyphs {
-            Glyphs::Unicode | Glyphs::Blocks => "·",
-            Glyphs::Ascii => ".",
-        };
-        let rest = empty.repeat(inner.saturating_sub(width(&filled)));
+        // A middle dot would be two columns wide in a CJK terminal.
+        let rest = ".".repeat(inner.saturating_sub(width(&filled)));
         let x = self.put(x, y, 1, "[", self.theme.style(Role::Border));
         let x = self.put(x, y, columns.saturating_sub(2), cut(&filled, inner), self.theme.style(role));
         let x = self.put(x, y, columns.saturating_sub(2), &rest, self.theme.style(Role::GaugeEmpty));

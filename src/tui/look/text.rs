@@ -56,6 +56,26 @@ pub(in crate::tui) fn cut_middle(text: &str, columns: usize) -> String {
     format!("{}..{}", cut(text, columns - 2 - tail), cut_front(text, tail))
 }
 
+/// A text in lines of at most `columns`, between words where that can be; lines after the first are indented.
+pub(in crate::tui) fn wrap(text: &str, columns: usize, indent: usize) -> Vec<String> {
+    let columns = columns.max(2);
+    let pad = " ".repeat(if indent + 8 <= columns { indent } else { 0 });
+    let mut out = Vec::new();
+    let mut rest = text.to_owned();
+    while width(&rest) > columns {
+        let fits = cut(&rest, columns).len();
+        let lead = rest.len() - rest.trim_start().len();
+        // A line is broken at its last blank, if more than its indentation stands before it.
+        let blank =
+            rest.get(..fits + 1).unwrap_or(&rest[..fits]).rfind(' ').filter(|at| *at > lead.max(pad.len()));
+        let at = blank.unwrap_or(fits).max(1);
+        out.push(rest[..at].trim_end().to_owned());
+        rest = format!("{pad}{}", rest[at..].trim_start());
+    }
+    out.push(rest);
+    out
+}
+
 /// Cut and filled to exactly `columns`, left-aligned.
 pub(in crate::tui) fn left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
@@ -158,6 +178,25 @@ mod tests {
         assert_eq!(cut_middle("abcdef", 3), "abc");
         assert_eq!(cut_middle("日本語日本語日本語", 10), "日本..本語");
         assert_eq!(cut_middle("anything", 0), "");
+    }
+
+    #[test]
+    fn long_lines_go_on_below_and_lose_nothing() {
+        assert_eq!(wrap("short", 9, 2), ["short"]);
+        assert_eq!(wrap("  a: one two three", 12, 4), ["  a: one two", "    three"]);
+        assert_eq!(wrap("one two", 4, 9), ["one", "two"]);
+        assert_eq!(wrap("/a/path/without/blanks", 10, 1), ["/a/path/wi", " thout/bla", " nks"]);
+        assert_eq!(wrap("日本語日本語", 5, 0), ["日本", "語日", "本語"]);
+        for text in ["   ", "", "a b c d e f g", "      deep deep deep deep", "日本語 x 日本語日本語"]
+        {
+            for columns in 0..20 {
+                for line in wrap(text, columns, 4) {
+                    assert!(width(&line) <= columns.max(2), "{text:?} {columns} {line:?}");
+                }
+                let all = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
+                assert_eq!(all(&wrap(text, columns, 4).concat()), all(text), "{columns}");
+            }
+        }
     }
 
     #[test]

@@ -105,9 +105,10 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Bulk) {
     };
     let inner = c.frame(popup, &[(&title, Role::DialogDanger)], &[], true);
     let mut at = 0;
+    let digits = found[..named].iter().map(|row| row.id.to_string().len()).max().unwrap_or(0);
     for row in &found[..named] {
         let (word, role) = state(row);
-        let lead = format!(" #{} ", row.id);
+        let lead = format!(" {} ", left(&format!("#{}", row.id), digits + 1));
         let room = usize::from(inner.width).saturating_sub(lead.len() + 6 + 9);
         let rest = format!(" {} {}", left(&row.user, 7), cut_middle(&row.name, room));
         c.pieces(inner, at, &[(&lead, Role::Dialog), (&left(word, 5), role), (&rest, Role::Dialog)]);

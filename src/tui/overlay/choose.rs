@@ -4,7 +4,7 @@ use super::middle;
 use crate::tui::field::Field;
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{left, width};
+use crate::tui::look::text::{cut_end, left, width, wrap};
 use crate::tui::look::theme::Role;
 use crate::tui::rows;
 use ratatui::layout::Rect;
@@ -28,6 +28,21 @@ pub(in crate::tui) struct Line {
     pub(in crate::tui) keys: String,
     /// It cannot be chosen now.
     pub(in crate::tui) is_dim: bool,
+}
+
+impl Line {
+    /// Columns for what is said about it.
+    fn room(&self, names: usize, columns: usize) -> usize {
+        columns.saturating_sub(names + 4 + width(&self.keys) + 2)
+    }
+
+    /// All of it in lines, if its row cuts something.
+    fn whole(&self, names: usize, columns: usize) -> Vec<String> {
+        if width(&self.name) <= names && width(&self.about) <= self.room(names, columns) {
+            return Vec::new();
+        }
+        wrap(&format!("  {}: {}", self.name, self.about), columns, 2)
+    }
 }
 
 /// What a key came to.
@@ -73,19 +88,27 @@ impl Chooser {
         c.pieces(inner, 0, &[(prompt, Role::KeyHint), (self.field.text(), Role::Input)]);
         let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
         let at = self.at.min(lines.len().saturating_sub(1));
-        let top = rows::scrolled(0, at, usize::from(list.height), lines.len());
         let names = lines.iter().map(|line| width(&line.name)).max().unwrap_or(0).min(16);
+        // What there is no room for in its row is below the list, for the row under the cursor.
+        let columns = usize::from(list.width);
+        let below = lines.get(at).map_or_else(Vec::new, |line| line.whole(names, columns));
+        let list = Rect { height: list.height.saturating_sub(below.len() as u16), ..list };
+        let top = rows::scrolled(0, at, usize::from(list.height), lines.len());
         for (row, line) in lines.iter().enumerate().skip(top).take(usize::from(list.height)) {
             let y = (row - top) as u16;
             let mark = if row == at { "> " } else { "  " };
             let text = if line.is_dim { Role::Dim } else { Role::Text };
-            let name = left(&line.name, names);
-            c.pieces(list, y, &[(mark, Role::Title), (&name, text), ("  ", text), (&line.about, Role::Dim)]);
+            let name = left(&cut_end(&line.name, names), names);
+            let about = cut_end(&line.about, line.room(names, columns));
+            c.pieces(list, y, &[(mark, Role::Title), (&name, text), ("  ", text), (&about, Role::Dim)]);
             let keys = format!("  {}", line.keys);
             c.pieces_right(list, y, &[(&keys, Role::KeyHint)]);
             if row == at {
                 c.cursor_row(list, y);
             }
+        }
+        for (row, text) in below.iter().enumerate() {
+            c.text(inner, 1 + list.height + row as u16, text, Role::Dim);
         }
         if lines.is_empty() {
             c.text(list, 0, "  Nothing has these letters.", Role::Dim);

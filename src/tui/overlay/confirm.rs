@@ -7,9 +7,9 @@ use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, hours, state, width as text_width};
 use crate::tui::look::theme::Role;
-use crate::tui::panels::{gpus, queue};
+use crate::tui::panels::queue;
 use crate::tui::ui::Ui;
-use crate::tui::update::{acts, copying};
+use crate::tui::update::{acts, copying, quarantine};
 use crate::tui::{UiCommand, View, rows};
 use ratatui::layout::Rect;
 
@@ -79,7 +79,7 @@ pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut it: Confirm, action: &Act
 pub(super) fn update_clear(ui: &mut Ui, snap: &Snapshot, mut it: Clear, action: &Action) -> Vec<UiCommand> {
     match pressed(&mut it.button, action, &[Button::Keep, Button::Cancel]) {
         Some(Button::Keep) => Vec::new(),
-        Some(_) => gpus::clear(ui, snap, &it.gpu, &it.since),
+        Some(_) => quarantine::clear(ui, snap, &it.gpu, &it.since),
         None => {
             ui.overlay = Some(Overlay::Clear(it));
             Vec::new()

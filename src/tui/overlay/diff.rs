@@ -155,7 +155,8 @@ fn lines(wrong: &Wrong) -> Vec<(String, Role)> {
 
 pub(super) fn paint_wrong(c: &mut Canvas<'_>, area: Rect, wrong: &Wrong) {
     let lines = lines(wrong);
-    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(4);
+    let rows = verdict::fitted(&lines, usize::from(area.width.min(100)).saturating_sub(3)).len();
+    let height = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(4);
     let popup = middle(area, 100, height.min(area.height));
     c.clear(popup);
     let title = format!("#{} cannot be changed like this", wrong.job);

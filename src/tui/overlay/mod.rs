@@ -21,7 +21,7 @@ pub(in crate::tui) mod retry;
 pub(in crate::tui) mod review;
 pub(in crate::tui) mod settings;
 mod undo;
-mod verdict;
+pub(in crate::tui) mod verdict;
 
 use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Mode};

@@ -6,10 +6,9 @@ use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Row};
 use crate::tui::look::canvas::Canvas;
 use crate::tui::looks;
-use crate::tui::panels::gpus;
 use crate::tui::ui::Ui;
-use crate::tui::update::{acts, apply};
-use crate::tui::{UiCommand, View, rows};
+use crate::tui::update::{acts, apply, quarantine};
+use crate::tui::{UiCommand, View, rows, views};
 use ratatui::layout::Rect;
 use std::cmp::Reverse;
 
@@ -17,8 +16,9 @@ use std::cmp::Reverse;
 pub(in crate::tui) fn refusal(v: &View<'_>, action: &Action) -> Option<String> {
     let (ui, snap) = (v.ui, v.snap);
     match action {
-        Action::Clear => gpus::refusal(ui, snap),
+        Action::Clear => quarantine::refusal(ui, snap),
         Action::Fix => fix::refusal(ui, snap),
+        Action::Range | Action::ZoomIn | Action::ZoomOut | Action::ToNow => views::refusal(ui, action),
         action => {
             let job = rows::selected(ui, snap);
             let older = || looks::older(ui, snap).find(|row| Some(row.id) == job);

@@ -271,7 +271,7 @@ fn lines(v: &View<'_>, review: &Review) -> Vec<(&'static str, String, Role)> {
         lines.push(("command", facts.command.clone(), Role::Text));
         // The number is the scheduler's to give.
         let own = v.snap.scheduler.root.join("jobs").join(Job::folder_of(JobId(0), &facts.name));
-        let own = own.display().to_string().replace("/0-", "/N-");
+        let own = v.ui.flows.desk.homely(&own).replace("/0-", "/N-");
         lines.push(("output", format!("{own}/output"), Role::Text));
         lines.extend(facts.output_to.iter().map(|to| ("and to", to.clone(), Role::Text)));
     }
@@ -293,7 +293,8 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, review: &Revie
         Some(Verdict::Bad(findings) | Verdict::Good(_, findings)) => verdict::lines(findings),
         Some(Verdict::Unknown(_)) | None => Vec::new(),
     };
-    let height = u16::try_from(lines.len() + findings.len() + 4).unwrap_or(u16::MAX);
+    let rows = verdict::fitted(&findings, usize::from(area.width.min(84)).saturating_sub(3)).len();
+    let height = u16::try_from(lines.len() + rows + 4).unwrap_or(u16::MAX);
     let popup = middle(area, 84, height.min(tallest(area)));
     c.clear(popup);
     let inner = c.frame(popup, &[("Submit ?", Role::Title)], &[], true);

@@ -194,17 +194,31 @@ impl Lead {
 /// The least that NAME and WHY get before a column goes.
 const LEAST: [usize; 2] = [12, 7];
 
-/// Which columns there is room for, and how wide each is.
+/// With so many columns WHY says most of what there is to say.
+const ENOUGH: usize = 15;
+
+/// What NAME has of the room of NAME and WHY: their shares are even, but a blank that one does not need is the other's.
+fn shared(room: usize, longest: usize) -> usize {
+    let even = (room * 4 / 7).clamp(17.min(room), 26);
+    if longest > even {
+        return longest.min(room.saturating_sub(ENOUGH)).max(even);
+    }
+    longest.max(LEAST[0]).max(room.saturating_sub(ENOUGH)).min(even)
+}
+
+/// Which columns there is room for, and how wide each is, where the longest name is so long.
 pub(in crate::tui) fn fit(
     total: usize,
     kind: Kind,
     lead: Lead,
     mine: bool,
-    (chosen, sideways): (&[(Column, bool)], usize),
+    (chosen, sideways, longest): (&[(Column, bool)], usize, usize),
 ) -> Vec<Shown> {
-    let allowed = |column: Column| match kind {
-        Kind::Bare | Kind::Line => column == Column::Name,
-        Kind::Compact => matches!(column, Column::Name | Column::Time | Column::Why),
+    // A low screen can still be a wide one.
+    let is_small = matches!(kind, Kind::Line | Kind::Bare | Kind::Compact);
+    let allowed = |column: Column| match total {
+        ..60 if is_small => column == Column::Name,
+        60..80 if is_small => matches!(column, Column::Name | Column::Time | Column::Why),
         _ => true,
     };
     let on = chosen.iter().filter(|(column, on)| (*on || *column == Column::Name) && allowed(*column));
@@ -226,20 +240,18 @@ pub(in crate::tui) fn fit(
         total.saturating_sub(lead.columns() + taken)
     };
     let has = |shown: &[Shown], column: Column| shown.iter().any(|one| one.spec.column == column);
-    if kind != Kind::Bare {
-        for step in 1..=8 {
-            let least = LEAST[0] + if has(&shown, Column::Why) { LEAST[1] } else { 0 };
-            if room(&shown) >= least {
-                break;
-            }
-            if step == 7 && mine {
-                shown.retain(|one| one.spec.column != Column::User);
-            }
-            shown.retain(|one| one.spec.goes != step);
+    for step in 1..=8 {
+        let least = LEAST[0] + if has(&shown, Column::Why) { LEAST[1] } else { 0 };
+        if room(&shown) >= least {
+            break;
         }
+        if step == 7 && mine {
+            shown.retain(|one| one.spec.column != Column::User);
+        }
+        shown.retain(|one| one.spec.goes != step);
     }
     let room = room(&shown);
-    let name = if has(&shown, Column::Why) { (room * 4 / 7).clamp(17.min(room), 26) } else { room };
+    let name = if has(&shown, Column::Why) { shared(room, longest) } else { room };
     for one in &mut shown {
         match one.spec.column {
             Column::Name => one.width = name,
@@ -264,7 +276,7 @@ mod tests {
     use super::*;
 
     fn at(total: usize, kind: Kind, chosen: &[(Column, bool)], sideways: usize) -> Vec<Shown> {
-        fit(total, kind, Lead::new(1, 3), false, (chosen, sideways))
+        fit(total, kind, Lead::new(1, 3), false, (chosen, sideways, 20))
     }
 
     fn width(shown: &[Shown], column: Column) -> Option<usize> {
@@ -285,6 +297,27 @@ mod tests {
         assert!(!there(62, Column::Priority) && there(62, Column::Held));
         assert!(!there(56, Column::Held) && there(56, Column::Time));
         assert_eq!(width(&at(30, Kind::Bare, &usual, 0), Column::Name), Some(16));
+    }
+
+    #[test]
+    fn names_and_reasons_have_each_others_blanks() {
+        let usual = Column::defaults();
+        let name = |total, longest| {
+            let shown = fit(total, Kind::Two, Lead::new(1, 3), false, (&usual, 0, longest));
+            (width(&shown, Column::Name).unwrap(), width(&shown, Column::Why).unwrap())
+        };
+        assert_eq!(name(70, 30), (17, 8), "long names, little room: even shares");
+        assert_eq!(name(70, 14), (14, 11), "short names leave the reasons more");
+        assert_eq!(name(140, 20).0, 26, "nobody lacks anything");
+        assert_eq!(name(140, 44).0, 44, "room for the whole of a long name");
+        assert_eq!(name(100, 44), (40, 15), "and no more than leaves the reasons enough");
+    }
+
+    #[test]
+    fn a_low_screen_that_is_wide_has_all_columns() {
+        let usual = Column::defaults();
+        assert!(at(200, Kind::Bare, &usual, 0).len() == at(200, Kind::Three, &usual, 0).len());
+        assert_eq!(at(59, Kind::Bare, &usual, 0).len(), 1);
     }
 
     #[test]

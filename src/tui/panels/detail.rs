@@ -4,12 +4,13 @@ use crate::model::{Bytes, EndedBy, Uuid, Verdict, clean_line};
 use crate::protocol::{AttemptRow, JobDetail, JobRow};
 use crate::tui::View;
 use crate::tui::look::canvas::{Canvas, Piece};
-use crate::tui::look::text::{between, clock, duration, hours, moment, state};
+use crate::tui::look::text::{between, clock, duration, hours, moment, state, wrap};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::life;
 use crate::tui::panels::log;
 use crate::tui::ui::{Opened, Tab};
 use ratatui::layout::Rect;
+use ratatui::text::Line;
 
 /// `#144 eval-nightly  bo  RUN`.
 pub(in crate::tui) fn title(row: &JobRow) -> (String, &'static str, Role) {
@@ -22,9 +23,12 @@ pub(in crate::tui) fn tabs(opened: &Opened) -> Vec<Piece<'static>> {
     let mut out = Vec::new();
     for tab in Tab::ALL {
         if tab == opened.tab {
-            out.extend([("[", Role::Title), (tab.name(), Role::Title), ("] ", Role::Title)]);
+            out.extend([("[", Role::Title), (tab.name(), Role::Title), ("]", Role::Title)]);
         } else {
-            out.extend([(tab.name(), Role::Dim), (" ", Role::Dim)]);
+            out.push((tab.name(), Role::Dim));
+        }
+        if Tab::ALL.last() != Some(&tab) {
+            out.push((" ", Role::Dim));
         }
     }
     out
@@ -39,40 +43,54 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, opened
         c.text(area, 0, &text, Role::Dim);
         return;
     };
-    match (opened.tab, detail) {
-        (Tab::Summary, _) => life::summary(c, area, v, row, opened.scroll),
-        (Tab::Log, _) => log::paint(c, area, v, row),
-        (_, None) => c.text(area, 0, "Asking the scheduler.", Role::Dim),
-        (tab, Some(detail)) => {
-            let lines = lines(v, detail, tab);
-            let scroll = opened.scroll.min(lines.len().saturating_sub(usize::from(area.height).max(1)));
-            for (at, (text, role)) in lines.iter().skip(scroll).take(area.height.into()).enumerate() {
-                c.text(area, at as u16, text, *role);
+    if opened.tab == Tab::Log {
+        log::paint(c, area, v, row);
+        return;
+    }
+    let Some(lines) = texts(v, opened, area.width.into()) else {
+        c.text(area, 0, "Asking the scheduler.", Role::Dim);
+        return;
+    };
+    let scroll = opened.scroll.min(lines.len().saturating_sub(usize::from(area.height).max(1)));
+    for (at, (text, role)) in lines.into_iter().skip(scroll).take(area.height.into()).enumerate() {
+        match &v.ui.log.search {
+            Some(pattern) => {
+                let line = Line::styled(text, c.theme.style(role));
+                let line = pattern.mark(line, c.theme.style(Role::Search));
+                c.line(area, at as u16, &line);
             }
+            None => c.text(area, at as u16, &text, role),
         }
     }
 }
 
-/// The lines of a tab, for scrolling.
-pub(in crate::tui) fn count(v: &View<'_>, opened: &Opened) -> usize {
-    match (opened.tab, v.ui.detail.as_ref().filter(|detail| detail.row.id == opened.job)) {
-        (Tab::Summary, _) => 20,
-        (_, None) => 0,
-        (tab, Some(detail)) => lines(v, detail, tab).len(),
+/// The lines of a tab in so many columns, if they are there: for scrolling and searching too.
+pub(in crate::tui) fn texts(v: &View<'_>, opened: &Opened, columns: usize) -> Option<Vec<(String, Role)>> {
+    let detail = v.ui.detail.as_ref().filter(|detail| detail.row.id == opened.job);
+    if opened.tab == Tab::Summary {
+        let row = v.find(opened.job).or(detail.map(|detail| &detail.row))?;
+        return Some(life::lines(v, row, columns));
     }
+    Some(lines(v, detail?, opened.tab, columns))
 }
 
-fn lines(v: &View<'_>, detail: &JobDetail, tab: Tab) -> Vec<(String, Role)> {
-    match tab {
+/// The lines of a tab in so many columns: what is long goes on below.
+fn lines(v: &View<'_>, detail: &JobDetail, tab: Tab, columns: usize) -> Vec<(String, Role)> {
+    let whole = match tab {
         Tab::Summary | Tab::Log => Vec::new(),
         Tab::Spec => spec(&detail.spec).into_iter().map(|line| (line, Role::Text)).collect(),
-        Tab::Files => files(detail, v.ui.size.0),
+        Tab::Files => files(v, detail),
         Tab::Events => events(v, detail),
-    }
+    };
+    let fitted = |(text, role): (String, Role)| {
+        let indent = text.len() - text.trim_start().len() + 2;
+        wrap(&text, columns, indent).into_iter().map(move |line| (line, role))
+    };
+    whole.into_iter().flat_map(fitted).collect()
 }
 
-fn files(detail: &JobDetail, columns: u16) -> Vec<(String, Role)> {
-    let folder = format!("in {}", detail.row.directory.join("output").display());
+fn files(v: &View<'_>, detail: &JobDetail) -> Vec<(String, Role)> {
+    let folder = format!("in {}", v.ui.flows.desk.homely(&detail.row.directory.join("output")));
     let mut out = vec![(folder, Role::Dim)];
     if !detail.outputs.is_empty() {
         out.push(("     SIZE  KIND     FILE  BLAKE3".to_owned(), Role::Title));
@@ -91,7 +109,7 @@ fn files(detail: &JobDetail, columns: u16) -> Vec<(String, Role)> {
         let task = if detail.row.tasks.total > 1 { format!("task {task}  ") } else { String::new() };
         let partial = if file.partial { "  partial" } else { "" };
         // The whole of it where there is room: it is what one compares with.
-        let digits = if columns >= 110 { 64 } else { 16 };
+        let digits = if v.ui.size.0 >= 110 { 64 } else { 16 };
         let hash = file.blake3.get(..digits).unwrap_or(&file.blake3);
         let kind = format!("{:?}", file.kind).to_lowercase();
         let size = file.bytes.to_string();

@@ -25,8 +25,19 @@ pub(in crate::tui) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
         c.text(area, 0, "Nothing waits and nothing runs.  4 shows what has run.", Role::Dim);
         return;
     }
-    let inbox = v.snap.scheduler.inbox.display();
-    c.pieces(area, 0, &[("No jobs yet.", Role::Title), (&found(v), Role::Dim)]);
+    let inbox = v.ui.flows.desk.homely(&v.snap.scheduler.inbox);
+    let end = c.pieces(area, 0, &[("No jobs yet.", Role::Title), ("  ", Role::Dim)]);
+    let beside = Rect { x: end, width: area.right().saturating_sub(end), ..area };
+    let mut area = area;
+    if v.snap.gpus.is_empty() && v.ui.size.0 >= 80 && v.ui.size.1 >= 20 {
+        // It stands where the devices would be.
+    } else if v.snap.gpus.is_empty() {
+        // Why there is none can take more than a line.
+        let used = crate::tui::panels::gpus::tell_none(c, beside, v).saturating_sub(1).min(area.height);
+        area = Rect { y: area.y + used, height: area.height - used, ..area };
+    } else {
+        c.text(beside, 0, &found(v), Role::Dim);
+    }
     c.text(area, 1, &format!("  Drop a job file into  {inbox}"), Role::Text);
     let new =
         key(v, "new").map_or_else(String::new, |key| format!("press  {key}  to start from a template, "));
@@ -50,10 +61,9 @@ fn found(v: &View<'_>) -> String {
     let all = v.snap.gpus.len();
     let free = v.snap.gpus.iter().filter(|gpu| gpu.state == DeviceState::Free).count();
     let gpus = if all == 1 { "1 GPU".to_owned() } else { format!("{all} GPUs") };
-    match (all, free) {
-        (0, _) => format!("  {}", crate::tui::panels::gpus::none(v)),
-        _ if free == all => format!("  {gpus} found, all free."),
-        _ => format!("  {gpus} found, {free} free."),
+    match () {
+        () if free == all => format!("{gpus} found, all free."),
+        () => format!("{gpus} found, {free} free."),
     }
 }
 
@@ -94,7 +104,7 @@ pub(in crate::tui) fn history(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
 /// The inbox without files.
 pub(in crate::tui) fn inbox(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if v.ui.known {
-        let text = format!("Inbox empty: watching {}", v.snap.scheduler.inbox.display());
+        let text = format!("Inbox empty: watching {}", v.ui.flows.desk.homely(&v.snap.scheduler.inbox));
         c.text(area, 0, &text, Role::Dim);
         c.text(area, 1, "A job file that is put there is read at once.", Role::Dim);
     } else {

@@ -1,17 +1,14 @@
 //! The devices: a grid, a list beside the queue, and a screen of their own. What could not be read is `n/a`, never 0.
 
-use crate::model::{Cursor, DeviceState, Now, Uuid};
-use crate::protocol::{Command, Connection, GpuRow, GpuSelect, JobRow, Snapshot};
-use crate::tui::UiCommand;
+use crate::model::{Cursor, DeviceState};
+use crate::protocol::{GpuRow, JobRow};
 use crate::tui::View;
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::chart;
-use crate::tui::look::text::{cut_middle, gib, left, right, width};
+use crate::tui::look::text::{cut_end, cut_middle, gib, left, right, width, wrap};
 use crate::tui::look::theme::Role;
-use crate::tui::overlay::{Button, Clear, Overlay};
 use crate::tui::panels::charts;
-use crate::tui::ui::{Level, Ui};
 use ratatui::layout::Rect;
 
 /// More devices than this are one sign each.
@@ -22,9 +19,9 @@ const MAP_COLUMNS: usize = 32;
 /// Rows of the grid: two devices a row, up to eight; more fold into cells.
 pub(in crate::tui) const fn grid_rows(gpus: usize) -> u16 {
     match gpus {
-        0 => 1,
         1..=8 => gpus.div_ceil(2) as u16,
-        9..=FOLDS => 2,
+        // Where there is none, why.
+        0 | 9..=FOLDS => 2,
         // Hosts with more than six rows of signs do not exist; what is cut is in the list.
         _ if gpus > 6 * MAP_COLUMNS => 6,
         _ => gpus.div_ceil(MAP_COLUMNS) as u16,
@@ -73,13 +70,24 @@ fn label(v: &View<'_>, gpu: &GpuRow, name_within: Option<usize>) -> (String, Rol
             }
         }
         DeviceState::Draining { .. } => {
-            (detail().unwrap_or_else(|| "being proven clean".to_owned()), Role::Rel)
+            // The word before it says that it drains: what is waited for is left to be said.
+            let why = detail().map(|detail| match detail.split_once(": ") {
+                Some((_, why)) => why.to_owned(),
+                None => detail.trim_start_matches("draining ").to_owned(),
+            });
+            (why.unwrap_or_else(|| "being proven clean".to_owned()), Role::Rel)
         }
         DeviceState::Quarantined(why) => (why.why.clone(), Role::Fail),
         DeviceState::Outside { who } => (who.clone(), Role::ToastWarn),
         DeviceState::Closed { reason, by } => (format!("by {by}: {reason}"), Role::Paused),
         DeviceState::Gone { detail } | DeviceState::Unknown { detail } => (detail.clone(), Role::Fail),
     }
+}
+
+/// Names are cut in the middle, sentences at their end.
+fn shortened(gpu: &GpuRow, label: &str, columns: usize) -> String {
+    let is_name = matches!(gpu.state, DeviceState::Held { .. });
+    if is_name { cut_middle(label, columns) } else { cut_end(label, columns) }
 }
 
 fn memory(gpu: &GpuRow) -> String {
@@ -133,7 +141,7 @@ fn cell(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect) {
     let (label, role) = label(v, gpu, None);
     let room = area.right().saturating_sub(x + 1);
     let style = c.theme.style(role);
-    c.put(x + 1, area.y, room, &cut_middle(&label, usize::from(room)), style);
+    c.put(x + 1, area.y, room, &shortened(gpu, &label, usize::from(room)), style);
 }
 
 /// The grid of the one-column layout.
@@ -143,7 +151,7 @@ pub(in crate::tui) fn grid(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     }
     let count = v.snap.gpus.len();
     if count == 0 {
-        c.text(area, 0, &none(v), Role::Dim);
+        tell_none(c, area, v);
         return;
     }
     if count > FOLDS {
@@ -212,8 +220,27 @@ pub(in crate::tui) fn one_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     }
 }
 
-pub(in crate::tui) fn none(v: &View<'_>) -> String {
-    format!("No GPU found: {}. Simulated GPUs: overnight demo.", v.snap.scheduler.gpus_by)
+/// Why there is no device, and what can be had without one.
+fn none(v: &View<'_>) -> String {
+    let by = &v.snap.scheduler.gpus_by;
+    let why = match by.split_once(": ") {
+        Some((_, why)) => why.trim_end_matches('.').to_owned(),
+        None if by == "none" => "none were asked for".to_owned(),
+        None => format!("{by} lists none"),
+    };
+    format!("No GPU found: {why}. Simulated GPUs: overnight demo.")
+}
+
+/// The same in as many lines as it takes; the lines that it took.
+pub(in crate::tui) fn tell_none(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) -> u16 {
+    if !v.ui.known {
+        return 0;
+    }
+    let lines = wrap(&none(v), area.width.into(), 0);
+    for (row, line) in lines.iter().enumerate() {
+        c.text(area, row as u16, line, Role::Dim);
+    }
+    lines.len() as u16
 }
 
 /// One sign for a device: how busy it is, or what is wrong with it.
@@ -304,7 +331,7 @@ pub(in crate::tui) const fn has_sparks(area: Rect) -> bool {
 /// The list beside the queue.
 pub(in crate::tui) fn list(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
     if v.snap.gpus.is_empty() {
-        c.text(area, 0, &none(v), Role::Dim);
+        tell_none(c, area, v);
         return;
     }
     let mut area = area;
@@ -317,21 +344,23 @@ pub(in crate::tui) fn list(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: 
     for (row, gpu) in v.snap.gpus.iter().skip(top).take(area.height.into()).enumerate() {
         let at = top + row;
         let row = row as u16;
-        line(c, v, gpu, area, row);
+        let selected = focus && v.ui.gpu.as_ref() == Some(&gpu.uuid);
+        line(c, v, gpu, (area, row), selected);
         c.spot(
             Rect { y: area.y + row, height: 1, ..area },
             Action::Select(crate::tui::layout::Pane::Gpus, at),
         );
-        if focus && v.ui.gpu.as_ref() == Some(&gpu.uuid) {
+        if selected {
             c.cursor_row(area, row);
         }
     }
 }
 
-fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect, row: u16) {
+fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, (area, row): (Rect, u16), selected: bool) {
     let y = area.y + row;
     let text = c.theme.style(Role::Text);
-    let index = left(&gpu.index.to_string(), if v.snap.gpus.len() > 10 { 3 } else { 2 });
+    let digits = if v.snap.gpus.len() > 10 { 2 } else { 1 };
+    let index = format!("{}{}", left(&gpu.index.to_string(), digits), if selected { ">" } else { " " });
     let start = c.pieces(area, row, &[(&index, Role::Title)]);
     let mut x = load(c, v, gpu, (start, y), 22);
     // Words that say what is wrong have the room of the line of what was.
@@ -362,7 +391,7 @@ fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect, row: u16) {
     let ours = v.ui.queue_job.is_some_and(|job| gpu.jobs.contains(&job));
     let role = if ours && role == Role::Text { Role::Title } else { role };
     let style = c.theme.style(role);
-    x = c.put(x, y, room(x), &label, style);
+    x = c.put(x, y, room(x), &shortened(gpu, &label, usize::from(room(x))), style);
     if let Some(other) = stranger(gpu) {
         let style = c.theme.style(Role::ToastWarn);
         c.put(x, y, room(x), &other, style);
@@ -395,65 +424,4 @@ fn temperature(c: &Canvas<'_>, gpu: &GpuRow) -> (String, Role) {
         Some(t) if t >= i32::from(mid) => (format!("{t}C"), Role::GaugeMid),
         Some(t) => (format!("{t}C"), Role::Text),
     }
-}
-
-/// The device under the cursor.
-fn selected<'a>(ui: &Ui, snap: &'a Snapshot) -> Option<&'a GpuRow> {
-    let gpu = ui.gpu.as_ref()?;
-    snap.gpus.iter().find(|row| row.uuid == *gpu)
-}
-
-/// Why the quarantine of the device under the cursor cannot be lifted; `None` if it can.
-pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot) -> Option<String> {
-    match &ui.connection {
-        Connection::Live => {}
-        Connection::Stale { .. } => {
-            return Some("cannot clear: the scheduler has not answered for a while".to_owned());
-        }
-        Connection::Lost { .. } => return Some("cannot clear: no scheduler".to_owned()),
-    }
-    match selected(ui, snap) {
-        None => Some("no GPU is selected".to_owned()),
-        Some(GpuRow { state: DeviceState::Quarantined(_), .. }) => None,
-        Some(row) => {
-            Some(format!("cannot clear GPU {}: it is {}, not in quarantine", row.index, row.state.word()))
-        }
-    }
-}
-
-/// Asks whether the quarantine of the device under the cursor is to be lifted.
-pub(in crate::tui) fn ask(ui: &mut Ui, snap: &Snapshot) {
-    if let Some(reason) = refusal(ui, ui.shown(snap)) {
-        ui.say(Level::Warning, reason, None);
-        return;
-    }
-    if let Some(GpuRow { uuid, state: DeviceState::Quarantined(quarantine), .. }) =
-        selected(ui, ui.shown(snap))
-    {
-        let (gpu, since, button) = (uuid.clone(), quarantine.since, Button::Keep);
-        ui.overlay = Some(Overlay::Clear(Clear { gpu, since, button }));
-    }
-}
-
-/// Lifts a quarantine, if it is still the one that was asked about.
-pub(in crate::tui) fn clear(ui: &mut Ui, snap: &Snapshot, gpu: &Uuid, since: &Now) -> Vec<UiCommand> {
-    let Some(row) = snap.gpus.iter().find(|row| row.uuid == *gpu) else {
-        ui.say(Level::Warning, "that GPU is no longer there: nothing was cleared", None);
-        return Vec::new();
-    };
-    let same = matches!(&row.state, DeviceState::Quarantined(quarantine) if quarantine.since == *since);
-    if !same {
-        let text = format!(
-            "GPU {} changed meanwhile, it is {} now: nothing was cleared",
-            row.index,
-            row.state.word()
-        );
-        ui.say(Level::Warning, text, None);
-        return Vec::new();
-    }
-    if !ui.connected() {
-        ui.say(Level::Warning, "cannot clear: no scheduler", None);
-        return Vec::new();
-    }
-    vec![UiCommand::Send { job: None, command: Command::Clear { gpu: GpuSelect::Uuid(gpu.clone()) } }]
 }

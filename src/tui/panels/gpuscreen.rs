@@ -30,7 +30,7 @@ pub(in crate::tui) fn list_rows(area: Rect, count: usize) -> u16 {
 /// The devices' own screen.
 pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if v.snap.gpus.is_empty() {
-        c.text(area, 0, &gpus::none(v), Role::Text);
+        gpus::tell_none(c, area, v);
         return;
     }
     c.text(area, 0, &gpus::head(v.snap.gpus.len()), Role::Title);

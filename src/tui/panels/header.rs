@@ -3,7 +3,7 @@
 use crate::protocol::Connection;
 use crate::tui::View;
 use crate::tui::keys::Action;
-use crate::tui::layout::Kind;
+use crate::tui::layout::{Kind, Layout, Pane};
 use crate::tui::look::canvas::{Canvas, Piece};
 use crate::tui::look::text::{cut, duration, hours, width};
 use crate::tui::look::theme::Role;
@@ -22,20 +22,51 @@ const COUNTED: [(&str, Role); 7] = [
     ("PAUS", Role::Paused),
 ];
 
-/// How many jobs are in a state.
+/// How many jobs are in a state; a job that is edited still waits.
 pub(in crate::tui) fn count(v: &View<'_>, word: &str) -> usize {
-    v.counted().iter().find(|(counted, _)| *counted == word).map_or(0, |(_, count)| *count)
+    let is = |shown: &str| shown == word || word == "WAIT" && shown == "EDIT";
+    v.counted().iter().filter(|(counted, _)| is(counted)).map(|(_, count)| count).sum()
 }
 
-pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: Kind) {
+/// One line in some of the ways it can be said.
+#[derive(Clone, Copy)]
+struct Form {
+    /// Between the states.
+    gap: &'static str,
+    /// What became of the jobs of today.
+    today: bool,
+    /// How the numbers of the meter are said where they are said here: the fewer the shorter.
+    numbers: usize,
+}
+
+const fn form(gap: &'static str, today: bool, numbers: usize) -> Form {
+    Form { gap, today, numbers }
+}
+
+/// From the fullest on.
+const FORMS: [Form; 9] = [
+    form("  ", true, 4),
+    form(" ", true, 4),
+    form("  ", true, 3),
+    form(" ", true, 3),
+    form(" ", true, 2),
+    form("  ", false, 3),
+    form(" ", false, 3),
+    form(" ", false, 2),
+    form(" ", false, 1),
+];
+
+pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
+    let (area, kind) = (layout.header, layout.kind);
     if area.height == 0 {
         return;
     }
-    let (mut words, role) = connection(v.ui, kind);
+    let mut words = connection(v.ui, kind);
     if kind == Kind::One && v.ui.known {
-        words.insert_str(0, "| ");
+        words.insert(0, ("| ".to_owned(), Role::Dim));
     }
-    let right = c.pieces_right(area, 0, &[(&words, role)]);
+    let words: Vec<Piece<'_>> = words.iter().map(|(text, role)| (text.as_str(), *role)).collect();
+    let right = c.pieces_right(area, 0, &words);
     let mut left = Rect { width: right.saturating_sub(area.x + 1), ..area };
     if kind == Kind::Three && v.ui.known {
         let theme = format!("theme {}", v.ui.theme);
@@ -56,20 +87,45 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
         c.pieces(left, 0, &first);
         return;
     }
-    // The fullest words that fit; at last the counts alone, as many as there is room for.
-    let room = usize::from(left.width)
-        - first.iter().map(|(text, _)| width(text)).sum::<usize>().min(left.width.into());
-    let forms = [("  ", true), (" ", true), ("  ", false), (" ", false)];
-    let lines = forms.map(|(gap, with_today)| counts(v, kind, gap, with_today));
-    let fits = |line: &&Vec<(String, Role)>| line.iter().map(|(text, _)| width(text)).sum::<usize>() <= room;
-    let line = lines.iter().find(fits).unwrap_or(&lines[3]);
+    // Where the meter has a line or a pane, the numbers are there.
+    let told = layout.meter.height > 0
+        || kind != Kind::Three && layout.order().contains(&Pane::Meter) && layout.panes.len() > 1;
+    // What all jobs have to be looked at for is looked for once.
+    let sums = (hours(today_gpu_ms(v)), crate::tui::panels::meter::rate(v));
+    let of = |form: &Form| {
+        let mut line = counts(v, kind, *form);
+        if !told {
+            line.push((numbers(v, &sums, form.numbers), Role::Text));
+        }
+        line
+    };
+    let columns = |line: &[(String, Role)]| line.iter().map(|(text, _)| width(text)).sum::<usize>();
+    let room = usize::from(left.width).saturating_sub(width(host));
+    let brand = width(first[0].0);
+    let full = FORMS.iter().map(of).find(|line| columns(line) + brand <= room);
+    let (brand, line) = match full {
+        Some(line) => (true, line),
+        None => (false, shortened(of(&FORMS[FORMS.len() - 1]), room)),
+    };
     let pieces = line.iter().map(|(text, role)| (text.as_str(), *role));
-    let pieces: Vec<Piece<'_>> = first.into_iter().chain(pieces).collect();
+    let pieces: Vec<Piece<'_>> = first.into_iter().skip(usize::from(!brand)).chain(pieces).collect();
     c.pieces(left, 0, &pieces);
 }
 
+/// What fits of a line: the number of jobs that run and the numbers at its end go last.
+fn shortened(mut line: Vec<(String, Role)>, room: usize) -> Vec<(String, Role)> {
+    while line.len() > 2 && line.iter().map(|(text, _)| width(text)).sum::<usize>() > room {
+        // The states in the middle are short-lived or few; how many wait stands before what is last.
+        let waits = line.iter().position(|(text, _)| text.trim_start().starts_with("WAIT "));
+        let at = (1..line.len() - 1).rev().find(|at| Some(*at) != waits).or(waits);
+        line.remove(at.unwrap_or(1));
+    }
+    line
+}
+
 /// How many jobs are in which state, and what became of those of today.
-fn counts(v: &View<'_>, kind: Kind, gap: &str, with_today: bool) -> Vec<(String, Role)> {
+fn counts(v: &View<'_>, kind: Kind, form: Form) -> Vec<(String, Role)> {
+    let gap = form.gap;
     let mut out = Vec::new();
     for (word, role) in COUNTED {
         let n = count(v, word);
@@ -77,49 +133,77 @@ fn counts(v: &View<'_>, kind: Kind, gap: &str, with_today: bool) -> Vec<(String,
             out.push((format!("{gap}{word} {n}"), if n == 0 { Role::Dim } else { role }));
         }
     }
-    if !with_today {
-        return out;
-    }
     let meter = &v.snap.meter;
-    let bar = if kind == Kind::One && gap.len() > 1 { " | " } else { "  " };
     let wide = kind == Kind::Three;
-    let (before, colon, apart) = if wide { ("   ", ":", "  ") } else { (bar, "", " ") };
-    out.push((format!("{before}today{colon} {} ok", meter.today_ok), Role::Text));
-    if wide || meter.today_failed + meter.today_lost > 0 {
-        let role = if meter.today_failed > 0 { Role::Fail } else { Role::Dim };
-        out.push((format!("{apart}{} fail", meter.today_failed), role));
-    }
-    if wide || meter.today_lost > 0 {
-        let role = if meter.today_lost > 0 { Role::Lost } else { Role::Dim };
-        out.push((format!("{apart}{} lost", meter.today_lost), role));
-    }
-    if wide {
-        let held = format!("   held {}/{}", meter.gpus_held, meter.gpus_total);
-        let today = format!("   {} GPU-h today", hours(today_gpu_ms(v)));
-        let rate = format!("  +{}.0 GPU-h per hour", crate::tui::panels::meter::rate(v));
-        out.extend([(held, Role::Text), (today, Role::Text), (rate, Role::Dim)]);
+    if form.today {
+        let bar = if kind == Kind::One && gap.len() > 1 { " | " } else { "  " };
+        let (before, colon, apart) = if wide { ("   ", ":", "  ") } else { (bar, "", " ") };
+        out.push((format!("{before}today{colon} {} ok", meter.today_ok), Role::Text));
+        if wide || meter.today_failed + meter.today_lost > 0 {
+            let role = if meter.today_failed > 0 { Role::Fail } else { Role::Dim };
+            out.push((format!("{apart}{} fail", meter.today_failed), role));
+        }
+        if wide || meter.today_lost > 0 {
+            let role = if meter.today_lost > 0 { Role::Lost } else { Role::Dim };
+            out.push((format!("{apart}{} lost", meter.today_lost), role));
+        }
     }
     out
 }
 
-/// How we stand with the scheduler, in words.
-fn connection(ui: &Ui, kind: Kind) -> (String, Role) {
-    // A display that stands still must not hide that nobody is there.
-    if let (Some((since, _)), false) = (&ui.frozen, matches!(ui.connection, Connection::Lost { .. })) {
-        let age = ui.now.since(since).unwrap_or_default();
-        return (format!("FROZEN {}", duration(age)), Role::Frozen);
+/// The three numbers that are always on the screen: GPUs held, GPU-hours today, GPU-hours an hour.
+fn numbers(v: &View<'_>, (today, rate): &(String, u32), form: usize) -> String {
+    let (held, all) = (v.snap.meter.gpus_held, v.snap.meter.gpus_total);
+    match form {
+        4 => format!("   held {held}/{all}   {today} GPU-h today  +{rate}.0 GPU-h per hour"),
+        3 => format!("  held {held}/{all}  {today} GPU-h today  +{rate}/h"),
+        2 => format!("  {held}/{all} GPU {today}h +{rate}/h"),
+        _ => format!(" {held}/{all} {today}h +{rate}/h"),
     }
-    match &ui.connection {
+}
+
+/// How we stand with the scheduler, in words: a display that stands still must not hide that nobody is there, nor why
+/// nothing can be done.
+fn connection(ui: &Ui, kind: Kind) -> Vec<(String, Role)> {
+    let mut out = Vec::new();
+    if let Some((since, _)) = &ui.frozen {
+        let age = ui.now.since(since).unwrap_or_default();
+        out.push((format!("FROZEN {}", duration(age)), Role::Frozen));
+    }
+    let short = matches!(kind, Kind::Compact | Kind::Bare) || ui.frozen.is_some();
+    let (words, role) = match &ui.connection {
+        Connection::Live if ui.frozen.is_some() => return out,
         Connection::Live => ("LIVE".to_owned(), Role::Title),
         Connection::Stale { age } => (format!("STALE {} s", age.as_secs()), Role::ToastWarn),
         Connection::Lost { .. } if ui.retry_at == 0 => ("connecting".to_owned(), Role::Dim),
-        Connection::Lost { retry_in, .. } if kind == Kind::Compact || retry_in.0 == 0 => {
+        Connection::Lost { retry_in, .. } if short || retry_in.0 == 0 => {
             ("NO DAEMON".to_owned(), Role::ToastError)
         }
         Connection::Lost { retry_in, .. } => {
             (format!("NO DAEMON retry in {} s", retry_in.0.div_ceil(1000)), Role::ToastError)
         }
+    };
+    if !out.is_empty() {
+        out.push((" ".to_owned(), Role::Text));
     }
+    out.push((words, role));
+    out
+}
+
+/// Whether what is shown is not what is: then it is said even where there is no header.
+pub(in crate::tui) const fn is_behind(ui: &Ui) -> bool {
+    ui.frozen.is_some() || matches!(ui.connection, Connection::Stale { .. })
+}
+
+/// The same words at the end of the message row, where there is no header.
+pub(in crate::tui) fn sign(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
+    if layout.header.height > 0 || layout.message.height == 0 || !is_behind(v.ui) {
+        return;
+    }
+    let words = connection(v.ui, layout.kind);
+    let gap = [("  ".to_owned(), Role::Text)];
+    let words: Vec<Piece<'_>> = gap.iter().chain(&words).map(|(text, role)| (text.as_str(), *role)).collect();
+    c.pieces_right(layout.message, 0, &words);
 }
 
 /// The names of the screens, the present one in brackets, the inbox with the number of refused files.
@@ -179,15 +263,41 @@ pub(in crate::tui) fn meter_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let mine = meter.users.iter().find(|user| user.user == me);
     let mine_ms = mine.map_or(0, |user| user.today_gpu_ms) + since_snapshot(v, |row| row.user == me);
     let held = format!("  held {}/{} GPU", meter.gpus_held, meter.gpus_total);
-    let today = format!("   {} GPU-h today", hours(today_gpu_ms(v)));
-    let own = format!("   me: held {}, {} today", mine.map_or(0, |user| user.held), hours(mine_ms));
+    let today = format!("  {} GPU-h today", hours(today_gpu_ms(v)));
+    let rate = format!("  +{}/h", crate::tui::panels::meter::rate(v));
+    let own = format!("  me: held {}, {} today", mine.map_or(0, |user| user.held), hours(mine_ms));
     let theme = format!("theme {}", v.ui.theme);
-    let end = c.pieces(
-        area,
-        0,
-        &[("METER", Role::Title), (&held, Role::Text), (&today, Role::Text), (&own, Role::Dim)],
-    );
-    if usize::from(area.right().saturating_sub(end)) > theme.len() + 2 {
+    let numbers = [
+        ("METER", Role::Title),
+        (held.as_str(), Role::Text),
+        (&today, Role::Text),
+        (&rate, Role::Text),
+        (&own, Role::Dim),
+    ];
+    let end = c.pieces(area, 0, &numbers);
+    if usize::from(area.right().saturating_sub(end)) >= theme.len() + 2 {
         c.pieces_right(area, 0, &[(&theme, Role::Dim)]);
+    }
+}
+
+/// The one line of a screen that is too small for anything else; the size that is needed is never cut off it.
+pub(in crate::tui) fn too_small(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
+    let jobs = format!("overnight: {} run {} wait", count(v, "RUN"), count(v, "WAIT"));
+    let (needed, have) = ("30x6 needed", format!("have {}x{}", area.width, area.height));
+    let fits = |text: &String| width(text) <= usize::from(area.width);
+    let needs = [format!("({needed}, {have})"), format!("({needed})"), needed.to_owned(), "30x6".to_owned()];
+    let whole = format!("{jobs} {}", needs[0]);
+    let need = needs.into_iter().find(fits).unwrap_or_default();
+    let lines = match () {
+        () if fits(&whole) => vec![whole],
+        () if area.height > 1 => vec![jobs, need],
+        () => vec![need],
+    };
+    let top = area.y + (area.height - lines.len() as u16) / 2;
+    for (row, line) in lines.iter().enumerate() {
+        let columns = (width(line) as u16).min(area.width);
+        let x = area.x + (area.width - columns) / 2;
+        let middle = Rect { x, y: top + row as u16, width: columns, height: 1 };
+        c.text(middle, 0, line, Role::Text);
     }
 }

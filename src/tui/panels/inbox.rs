@@ -5,9 +5,9 @@ use crate::tui::View;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{cut_middle, left, moment};
+use crate::tui::look::text::{cut_end, cut_middle, left, moment, width};
 use crate::tui::look::theme::Role;
-use crate::tui::overlay::fix;
+use crate::tui::overlay::{fix, verdict};
 use ratatui::layout::Rect;
 
 /// Rows of the list on the inbox's own screen; the finding takes the rest.
@@ -30,7 +30,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, (alone
     let top = v.top(Pane::Inbox, usize::from(rows), v.snap.inbox.len());
     for (at, row) in v.snap.inbox.iter().skip(top).take(rows.into()).enumerate() {
         let selected = v.ui.file.as_ref() == Some(&row.name);
-        line(c, list, at as u16, v, row);
+        line(c, list, at as u16, (v, row, selected));
         c.spot(Rect { y: list.y + at as u16, height: 1, ..list }, Action::Select(Pane::Inbox, top + at));
         if selected {
             c.cursor_row(list, at as u16);
@@ -39,9 +39,17 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, (alone
     let Some(row) = v.snap.inbox.iter().find(|row| Some(&row.name) == v.ui.file.as_ref()) else { return };
     if rows < area.height {
         let below = Rect { y: area.y + rows, height: area.height - rows, ..area };
-        c.rule(below, 0, &[(&row.name, Role::Title)], &[]);
+        let count = v.snap.inbox.len();
+        let shown = usize::from(rows).min(count.saturating_sub(top));
+        let more = if shown < count {
+            format!("{}-{} of {count} files", top + 1, top + shown)
+        } else {
+            String::new()
+        };
+        let more = [(more.as_str(), Role::Dim)];
+        c.rule(below, 0, &[(&row.name, Role::Title)], if more[0].0.is_empty() { &[] } else { &more });
         let inner = Rect { y: below.y + 1, height: below.height - 1, ..below };
-        let lines = findings(v, row);
+        let lines = verdict::fitted(&findings(v, row), usize::from(inner.width));
         let scroll = v.ui.top(Pane::Job).min(lines.len().saturating_sub(usize::from(inner.height)));
         for (at, (text, role)) in lines.iter().skip(scroll).take(inner.height.into()).enumerate() {
             c.text(inner, at as u16, text, *role);
@@ -59,25 +67,29 @@ fn pane(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
         if at >= area.height {
             break;
         }
+        let selected = focus && v.ui.file.as_ref() == Some(&row.name);
+        let cursor = if selected { ">" } else { " " };
         if let InboxState::Refused { diagnostics } = &row.state {
             let first = first_error(diagnostics);
             let place = first.map_or_else(String::new, |d| place(d, ":"));
             let what = first.map_or("refused", |d| d.message.as_str());
-            c.text(area, at, &format!("! {}{place}  {what}", row.name), Role::ToastError);
+            let text = format!("!{cursor}{}{place}  {what}", row.name);
+            c.text(area, at, &cut_end(&text, area.width.into()), Role::ToastError);
             if let Some(hint) = first.and_then(|d| d.hint.as_ref()).filter(|_| spare > 0) {
                 let key = if fix::can(diagnostics) { "  f mends it" } else { "" };
-                c.text(area, at + 1, &format!("    {hint}{key}"), Role::Text);
+                let hint = cut_end(&format!("    {hint}{key}"), area.width.into());
+                c.text(area, at + 1, &hint, Role::Text);
                 spare -= 1;
-                if focus && v.ui.file.as_ref() == Some(&row.name) {
+                if selected {
                     c.cursor_row(area, at);
                 }
                 at += 2;
                 continue;
             }
         } else {
-            line(c, area, at, v, row);
+            line(c, area, at, (v, row, selected));
         }
-        if focus && v.ui.file.as_ref() == Some(&row.name) {
+        if selected {
             c.cursor_row(area, at);
         }
         at += 1;
@@ -88,7 +100,7 @@ fn first_error(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
     diagnostics.iter().find(|d| d.severity == Severity::Error).or(diagnostics.first())
 }
 
-fn line(c: &mut Canvas<'_>, area: Rect, at: u16, v: &View<'_>, row: &InboxRow) {
+fn line(c: &mut Canvas<'_>, area: Rect, at: u16, (v, row, selected): (&View<'_>, &InboxRow, bool)) {
     let when = moment(row.at, v.now.wall_ms, &v.ui.tz);
     let name_columns = usize::from(area.width).saturating_sub(when.len() + 3) * 2 / 5;
     let name = left(&cut_middle(&row.name, name_columns), name_columns);
@@ -114,69 +126,38 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, v: &View<'_>, row: &InboxRow) {
             }
         }
     };
-    let first = format!("{mark} {when} {name} ");
+    let first = format!("{mark}{}{when} {name} ", if selected { ">" } else { " " });
+    let told = cut_end(&told, usize::from(area.width).saturating_sub(width(&first)));
     c.pieces(area, at, &[(&first, if mark == "!" { Role::ToastError } else { Role::Text }), (&told, role)]);
 }
 
 fn findings(v: &View<'_>, row: &InboxRow) -> Vec<(String, Role)> {
     match &row.state {
         InboxState::Refused { diagnostics } => {
-            let mut lines: Vec<_> = diagnostics.iter().flat_map(finding).collect();
+            let mut lines = finding(diagnostics);
             let stays = "file left where it is; it is read again when you save it";
             if fix::can(diagnostics) {
                 let key = v.ui.keys.key(Mode::Inbox, &Action::Fix);
                 lines.push((format!("{key} mends it in place, after showing how"), Role::KeyHint));
             }
             lines.push((stays.to_owned(), Role::Dim));
-            lines.push((format!("in {}", v.snap.scheduler.inbox.display()), Role::Dim));
+            lines.push((format!("in {}", v.ui.flows.desk.homely(&v.snap.scheduler.inbox)), Role::Dim));
             lines
         }
         InboxState::Waiting { why } => vec![(format!("not taken yet: {why}"), Role::Wait)],
         InboxState::Accepted { jobs, warnings } => {
             let list: Vec<String> = jobs.iter().map(|id| format!("#{id}")).collect();
             let mut lines = vec![(format!("accepted as {}   Enter opens", list.join(" ")), Role::Text)];
-            lines.extend(warnings.iter().flat_map(finding));
+            lines.extend(finding(warnings));
             lines
         }
     }
 }
 
-/// A finding as lines: the message, the place, the source line, a caret under the token, the hint.
-pub(in crate::tui) fn finding(d: &Diagnostic) -> Vec<(String, Role)> {
-    let (word, role) = match d.severity {
-        Severity::Error => ("error", Role::ToastError),
-        Severity::Warning => ("warning", Role::ToastWarn),
-    };
-    let mut out = vec![(format!("{word}: {}", d.message), role)];
-    let gutter = d.line.to_string().len().max(2);
-    let blank = " ".repeat(gutter + 1);
-    if d.line > 0 {
-        out.push((format!("{}--> {}{}", " ".repeat(gutter), d.file, place(d, ":")), Role::Dim));
-        if let Some(source) = &d.source {
-            // Tabs are one column in the finding, so they are one column here.
-            let source = source.replace('\t', " ");
-            let label = d.label.as_deref().unwrap_or_default();
-            let before: String = source.chars().take((d.column.max(1) - 1) as usize).collect();
-            let token: String = source.chars().skip(before.chars().count()).take(d.width as usize).collect();
-            let caret = "^".repeat(crate::tui::look::text::width(&token).max(1));
-            out.push((format!("{blank}|"), Role::Dim));
-            out.push((format!("{:>gutter$} | {source}", d.line), Role::Text));
-            out.push((
-                format!("{blank}| {}{caret} {label}", " ".repeat(crate::tui::look::text::width(&before))),
-                role,
-            ));
-        }
-    } else {
-        out.push((format!("{}--> {}", " ".repeat(gutter), d.file), Role::Dim));
-    }
-    if let Some(hint) = &d.hint {
-        out.push((format!("{blank}= hint: {hint}"), Role::Text));
-    }
-    if !d.known.is_empty() {
-        out.push((format!("{blank}= known: {}", d.known.join(" ")), Role::Dim));
-    }
-    out.push((String::new(), Role::Text));
-    out
+/// Findings in the words that `check` and the file beside it have, an empty line after each.
+fn finding(findings: &[Diagnostic]) -> Vec<(String, Role)> {
+    let end = (!findings.is_empty()).then(|| (String::new(), Role::Text));
+    verdict::lines(findings).into_iter().chain(end).collect()
 }
 
 /// `7:3`; nothing where a mistake is nowhere in particular, as in an empty file.
@@ -190,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_caret_stands_under_the_token() {
-        let lines: Vec<String> = finding(&Diagnostic {
+        let lines: Vec<String> = finding(&[Diagnostic {
             severity: Severity::Error,
             code: 1,
             message: "unknown field `gpu_count`".into(),
@@ -203,7 +184,7 @@ mod tests {
             hint: Some("did you mean `gpus`?".into()),
             known: vec!["gpus".into(), "for".into()],
             fix: None,
-        })
+        }])
         .into_iter()
         .map(|(text, _)| text)
         .collect();
@@ -216,7 +197,7 @@ mod tests {
                 " 7 |   gpu_count: 2",
                 "   |   ^^^^^^^^^ not a field of request",
                 "   = hint: did you mean `gpus`?",
-                "   = known: gpus for",
+                "   = known fields: gpus for",
                 "",
             ]
         );

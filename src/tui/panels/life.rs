@@ -4,7 +4,7 @@ use crate::model::{Cursor, Failure, Limit, Outcome};
 use crate::protocol::JobRow;
 use crate::tui::View;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, clock, duration, hours, moment};
+use crate::tui::look::text::{between, clock, cut_end, duration, hours, moment, wrap};
 use crate::tui::look::theme::Role;
 use crate::tui::overlay::retry;
 use crate::tui::panels::forecast;
@@ -77,6 +77,8 @@ fn failed_at(outcome: &Outcome, row: &JobRow) -> Option<usize> {
     let run = if row.rented_at.is_none() { 1 } else { 2 };
     match outcome {
         Outcome::Succeeded => None,
+        // Nothing failed: it was taken out of the line.
+        Outcome::Cancelled { .. } if row.rented_at.is_none() => None,
         Outcome::Failed(Failure::OutputMissing { .. }) => Some(3),
         Outcome::Failed(_) | Outcome::LimitReached | Outcome::Cancelled { .. } | Outcome::Lost { .. } => {
             Some(run)
@@ -141,12 +143,30 @@ pub(in crate::tui) fn line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &J
     if row.state == Cursor::Queued {
         let (why, role) = queue::why(v, row);
         let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
+        let why = cut_end(&why, usize::from(rest.width).saturating_sub(2));
         c.pieces(rest, 0, &[("  ", Role::Dim), (&why, role)]);
     }
 }
 
-/// The lines of the job pane and of the Summary tab.
+/// The job pane and the Summary tab.
 pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow, skip: usize) {
+    let lines = lines(v, row, area.width.into());
+    let skip = skip.min(lines.len().saturating_sub(usize::from(area.height).max(1)));
+    for (at, (text, role)) in lines.iter().skip(skip).take(area.height.into()).enumerate() {
+        c.text(area, at as u16, text, *role);
+    }
+}
+
+/// Their lines in so many columns: nothing is cut.
+pub(in crate::tui) fn lines(v: &View<'_>, row: &JobRow, columns: usize) -> Vec<(String, Role)> {
+    let whole = whole(v, row);
+    whole
+        .into_iter()
+        .flat_map(|(text, role)| wrap(&text, columns, 6).into_iter().map(move |line| (line, role)))
+        .collect()
+}
+
+fn whole(v: &View<'_>, row: &JobRow) -> Vec<(String, Role)> {
     let mut lines: Vec<(String, Role)> = Vec::new();
     for (step, (mark, at)) in steps(row).into_iter().enumerate() {
         let (sign, role) = mark.shown();
@@ -166,7 +186,15 @@ pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row:
         let kept = || format!("{}, kept as things are", moment(deadline, v.now.wall_ms, &v.ui.tz));
         say("by", forecast::late(v, row).unwrap_or_else(kept));
     }
-    say("dir", row.directory.display().to_string());
+    say("dir", v.ui.flows.desk.homely(&row.directory));
+    if !row.devices.is_empty() {
+        let devices: Vec<&str> = row.devices.iter().map(|uuid| uuid.0.as_str()).collect();
+        say("gpus", devices.join(" "));
+    }
+    let pids = pids(v, row);
+    if !pids.is_empty() {
+        say("pids", pids);
+    }
     say("asks", asks(row));
     if let Some(project) = &row.project {
         say("for", format!("project {project}"));
@@ -194,9 +222,7 @@ pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row:
         lines
             .push((format!("{} warning(s) when it was accepted: tab Events", row.warnings), Role::ToastWarn));
     }
-    for (at, (text, role)) in lines.iter().skip(skip).take(area.height.into()).enumerate() {
-        c.text(area, at as u16, text, *role);
-    }
+    lines
 }
 
 fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) -> String {
@@ -215,8 +241,11 @@ fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) ->
             format!("{:<9} {limit}{ends}", queue::time(v, row))
         }
         (1, _, Some(at)) => {
+            let leases: Vec<String> = row.open.iter().map(|open| open.lease.to_string()).collect();
+            let lease =
+                if leases.is_empty() { String::new() } else { format!("  lease {}", leases.join(",")) };
             format!(
-                "{}  {} {}",
+                "{}  {} {}{lease}",
                 when(at),
                 beside(v, row, step, Some(at)),
                 queue::on(row).trim_start_matches(" on")
@@ -227,6 +256,21 @@ fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) ->
         (_, _, Some(at)) => when(at),
         (_, _, None) => String::new(),
     }
+}
+
+/// Its processes on its devices, as the driver lists them: `48122 python`.
+fn pids(v: &View<'_>, row: &JobRow) -> String {
+    let on = v.snap.gpus.iter().filter(|gpu| row.state != Cursor::Done && gpu.jobs.contains(&row.id));
+    // Where jobs share a device, whose a process is cannot be told.
+    let own = on.filter(|gpu| gpu.jobs.len() == 1).flat_map(|gpu| &gpu.processes);
+    let mut found: Vec<String> = Vec::new();
+    for process in own.filter(|process| process.token.is_some()) {
+        let text = format!("{} {}", process.pid, process.name);
+        if !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    found.join("  ").trim_end().to_owned()
 }
 
 /// When a waiting job will start.

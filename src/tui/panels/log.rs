@@ -3,6 +3,7 @@
 use crate::model::Cursor;
 use crate::protocol::{JobRow, Snapshot};
 use crate::tui::View;
+use crate::tui::keys::{Action, Mode};
 use crate::tui::layout;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, clock, cut, duration, width};
@@ -130,6 +131,38 @@ pub(in crate::tui) fn title(v: &View<'_>) -> String {
         (None, None) => String::new(),
     };
     format!("{place}{only}{search}  {}", if view.wrap { "wrap on" } else { "wrap off" })
+}
+
+/// `1840 lines`, once they are counted; what is sifted is not all of them.
+pub(in crate::tui) fn length(v: &View<'_>) -> String {
+    let (view, window) = (&v.ui.log, &v.ui.log.window);
+    let first = window.number.or((window.begin == 0).then_some(1));
+    let whole = window.end >= window.size && view.only.is_none() && !window.lines.is_empty();
+    match first.filter(|_| whole).map(|first| first + window.lines.len() as u64 - 1) {
+        Some(1) => "  1 line".to_owned(),
+        Some(lines) => format!("  {lines} lines"),
+        None => String::new(),
+    }
+}
+
+/// The keys of the log, for the foot of its box: as many as fit.
+pub(in crate::tui) fn keys(v: &View<'_>, mode: Mode, columns: usize) -> String {
+    let mut out = String::new();
+    let hints = [
+        (Action::Search, "search"),
+        (Action::NextMatch, "next"),
+        (Action::Follow, "follow"),
+        (Action::Wrap, "wrap"),
+        (Action::Log, "full"),
+    ];
+    for (action, words) in hints {
+        let key = v.ui.keys.key(mode, &action);
+        let text = format!("{}{key} {words}", if out.is_empty() { "" } else { "  " });
+        if !key.is_empty() && width(&out) + width(&text) <= columns {
+            out.push_str(&text);
+        }
+    }
+    out
 }
 
 /// Exact where the lines before are counted; with `~` by the length of the lines on hand where they are not.

@@ -82,6 +82,11 @@ impl Pattern {
         ControlFlow::Continue(())
     }
 
+    /// Whether a line of text matches.
+    pub(in crate::tui) fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text.as_bytes())
+    }
+
     /// Whether a line as its program wrote it matches.
     fn is_in(&self, raw: &[u8]) -> bool {
         if needs_tidying(raw) {

@@ -149,7 +149,8 @@ pub(in crate::tui) fn jobs(v: &View<'_>, columns: usize) -> Vec<Line> {
     if held.is_empty() {
         return vec![Line::Text("Nobody holds a GPU now.".to_owned(), Role::Dim)];
     }
-    held.sort_by_key(|row| std::cmp::Reverse((row.gpu_ms(&v.now), row.id)));
+    // By what is shown of it: rows that look equal do not change places.
+    held.sort_by_key(|row| (std::cmp::Reverse(row.gpu_ms(&v.now) / 36_000), row.id));
     let more = if columns >= 60 { "   NAME" } else { "" };
     let head = format!("{}{more}", job_line(["JOB", "USER", "GPU", "HELD", "LIMIT"]));
     let mut out = vec![Line::Text(head, Role::Title)];

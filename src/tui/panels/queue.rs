@@ -22,12 +22,13 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
         crate::tui::panels::empty::queue(c, area, v);
         return;
     }
-    let largest =
-        |most: (u32, u64), row: &QueueRow<'_>| (most.0.max(row.place.unwrap_or(0)), most.1.max(row.id.0));
-    let (place, id) = list.iter().fold((0, 0), largest);
+    let largest = |most: (u32, u64, usize), row: &QueueRow<'_>| {
+        (most.0.max(row.place.unwrap_or(0)), most.1.max(row.id.0), most.2.max(row.name.len()))
+    };
+    let (place, id, longest) = list.iter().fold((0, 0, 0), largest);
     let lead = Lead::new(place.to_string().len(), id.to_string().len());
     let tables = &v.ui.tables;
-    let chosen = (&tables.columns[..], tables.queue.sideways);
+    let chosen = (&tables.columns[..], tables.queue.sideways, longest);
     let shown = columns::fit(usize::from(area.width), kind, lead, v.ui.mine, chosen);
     head(c, area, lead, &shown);
     let height = usize::from(area.height.saturating_sub(1));

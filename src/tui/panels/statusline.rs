@@ -207,7 +207,8 @@ pub(in crate::tui) fn counted(v: &View<'_>) -> String {
     if v.ui.screen == crate::tui::Screen::History && looks::has_further(v.ui, v.snap) {
         return format!("{shown}/{all} newest jobs, End asks for older");
     }
-    if shown == all { format!("{all} jobs") } else { format!("{shown}/{all} jobs") }
+    let jobs = if all == 1 { "job" } else { "jobs" };
+    if shown == all { format!("{all} {jobs}") } else { format!("{shown}/{all} {jobs}") }
 }
 
 /// The same, and how many are marked.

@@ -4,11 +4,13 @@ use crate::protocol::Snapshot;
 use crate::tui::field::Field;
 use crate::tui::keys::Action;
 use crate::tui::overlay::{Find, Overlay, Sought};
+use crate::tui::panels::detail;
 use crate::tui::panels::log;
 use crate::tui::panels::logmatch::Pattern;
 use crate::tui::shell::logscan::{LogFind, LogFound};
-use crate::tui::ui::{Level, Ui};
-use crate::tui::update::log_size;
+use crate::tui::ui::{Level, Tab, Ui};
+use crate::tui::update::{log_size, tab_size};
+use crate::tui::view;
 
 /// Does an action to the log.
 pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) {
@@ -31,6 +33,9 @@ pub(in crate::tui) fn search(ui: &mut Ui, snap: &Snapshot, pattern: Option<Patte
     let Some(pattern) = pattern else { return next(ui, snap, true) };
     ui.log.search = Some(pattern);
     ui.log.found = None;
+    if in_tab(ui) {
+        return seek(ui, snap, true, true);
+    }
     if ui.log.stopped_at.is_none() {
         let end = ui.log.window.size;
         start(ui, end, false, false);
@@ -47,9 +52,41 @@ fn next(ui: &mut Ui, snap: &Snapshot, forward: bool) {
         ui.say(Level::Info, "nothing is searched for: / searches", None);
         return;
     }
+    if in_tab(ui) {
+        return seek(ui, snap, forward, false);
+    }
     let (columns, height) = log_size(ui, snap);
     let from = ui.log.found.unwrap_or_else(|| log::top_byte(&ui.log, columns, height));
     start(ui, from, forward, false);
+}
+
+/// Whether a tab that is text has the keys.
+fn in_tab(ui: &Ui) -> bool {
+    ui.opened.as_ref().is_some_and(|opened| opened.tab != Tab::Log)
+}
+
+/// The next line of an opened tab that has what is searched for, around its end.
+fn seek(ui: &mut Ui, snap: &Snapshot, forward: bool, inclusive: bool) {
+    let (columns, _) = tab_size(ui, snap);
+    let (Some(pattern), Some(opened)) = (&ui.log.search, &ui.opened) else { return };
+    let lines = detail::texts(&view(ui, snap), opened, columns).unwrap_or_default();
+    let count = lines.len();
+    let here = opened.scroll.min(count.saturating_sub(1));
+    let steps = usize::from(!inclusive)..count + usize::from(!inclusive);
+    let at =
+        |step: usize| if forward { (here + step) % count } else { (here + count - step % count) % count };
+    let found = steps.map(at).find(|at| lines.get(*at).is_some_and(|(text, _)| pattern.is_match(text)));
+    let Some(found) = found else {
+        let text = format!("no line of this tab has \"{}\"", pattern.text());
+        return ui.say(Level::Warning, text, None);
+    };
+    if if forward { found < here } else { found > here } {
+        let end = if forward { "beginning" } else { "end" };
+        ui.say(Level::Info, format!("the search went on at the {end}"), None);
+    }
+    if let Some(opened) = &mut ui.opened {
+        opened.scroll = found;
+    }
 }
 
 fn start(ui: &mut Ui, from: u64, forward: bool, inclusive: bool) {

@@ -76,6 +76,11 @@ impl Desk {
         if let Ok(below) = path.strip_prefix(&self.start) {
             return below.display().to_string();
         }
+        self.homely(path)
+    }
+
+    /// A path as a person would write it anywhere.
+    pub(in crate::tui) fn homely(&self, path: &Path) -> String {
         match path.strip_prefix(&self.home) {
             Ok(below) if !self.home.as_os_str().is_empty() => format!("~/{}", below.display()),
             _ => path.display().to_string(),

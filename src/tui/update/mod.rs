@@ -10,7 +10,9 @@ pub(in crate::tui) mod finding;
 pub(in crate::tui) mod flows;
 pub(in crate::tui) mod marks;
 pub(in crate::tui) mod mouse;
+mod moving;
 pub(in crate::tui) mod pending;
+pub(in crate::tui) mod quarantine;
 mod tables;
 pub(in crate::tui) mod undo;
 
@@ -22,7 +24,7 @@ use crate::tui::layout::{self, Pane, main_pane};
 use crate::tui::looks;
 use crate::tui::overlay::{self, Chooser, Overlay, fix, messages};
 use crate::tui::panels::detail;
-use crate::tui::panels::gpus;
+use crate::tui::panels::life;
 use crate::tui::panels::log;
 use crate::tui::panels::statusline::{self, Offer};
 use crate::tui::panels::{meter, meterscreen};
@@ -30,6 +32,7 @@ use crate::tui::rows;
 use crate::tui::ui::{Level, Opened, Screen, Tab, Ui};
 use crate::tui::view;
 use crate::tui::views;
+use moving::{paging, step, travel_log};
 use ratatui::layout::Rect;
 
 /// What keys mean now.
@@ -43,14 +46,17 @@ pub fn mode(ui: &Ui) -> Mode {
 
 /// What keys mean when nothing lies over the screen.
 pub(in crate::tui) fn mode_below(ui: &Ui) -> Mode {
+    let alone = layout::foremost(ui) == ui.focus;
     match (&ui.opened, ui.focus) {
         (Some(opened), _) if opened.tab == Tab::Log => Mode::Log,
         (Some(_), _) => Mode::Detail,
         (None, Pane::Queue) => Mode::Queue,
         (None, Pane::History) => Mode::History,
-        (None, Pane::Log) => Mode::Log,
-        (None, Pane::Gpus) => Mode::Gpus,
-        (None, Pane::Meter) => Mode::Meter,
+        (None, Pane::Log) => Mode::LogPane,
+        (None, Pane::Gpus) if alone => Mode::Gpus,
+        (None, Pane::Gpus) => Mode::GpusPane,
+        (None, Pane::Meter) if alone => Mode::Meter,
+        (None, Pane::Meter) => Mode::MeterPane,
         (None, Pane::Inbox) => Mode::Inbox,
         (None, Pane::Job) => Mode::Job,
     }
@@ -147,11 +153,15 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
         Action::Thrift => thrift(ui),
         Action::Prefix(c) => ui.prefix = Some(c),
-        Action::Clear => gpus::ask(ui, snap),
+        Action::Clear => quarantine::ask(ui, snap),
         Action::Unknown(key) => unknown(ui, &key),
         action if acts::is_about_jobs(&action) => return acts::act(ui, snap, &action),
-        // Of overlays and texts, or done above.
-        _ => {}
+        // Of overlays and texts, done above, or chosen by name where there is no view.
+        action => {
+            if let Some(why) = views::refusal(ui, &action) {
+                ui.say(Level::Warning, why, None);
+            }
+        }
     }
     Vec::new()
 }
@@ -171,9 +181,12 @@ fn start(ui: &mut Ui) -> Vec<UiCommand> {
     Vec::new()
 }
 
+/// A key without a meaning here: where it has one is said, if there is such a place.
 fn unknown(ui: &mut Ui, key: &str) {
     let help = ui.keys.key(mode_below(ui), &Action::Help);
-    ui.say(Level::Info, format!("{key} does nothing here; {help} shows the keys"), None);
+    let place =
+        ui.keys.elsewhere(key).map_or_else(String::new, |(place, about)| format!(" ({place}: {about})"));
+    ui.say(Level::Info, format!("{key} does nothing here{place}; {help} shows the keys"), None);
 }
 
 const fn send(command: Command) -> UiCommand {
@@ -197,7 +210,10 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
         ui.typing = false;
         ui.filter.clear();
         [ui.queue_job, ui.history_job] = ui.before_filter;
-    } else if ui.hush() || mode_below(ui) == Mode::Log && finding::give_up(ui) || ui.opened.take().is_some() {
+    } else if ui.hush()
+        || matches!(mode_below(ui), Mode::Log | Mode::LogPane | Mode::Detail) && finding::give_up(ui)
+        || ui.opened.take().is_some()
+    {
         // One thing a press.
     } else if !ui.filter.is_empty() {
         ui.filter.clear();
@@ -260,6 +276,13 @@ const fn wrapped(at: usize, by: isize, len: usize) -> usize {
 }
 
 fn next_tab(ui: &mut Ui, by: usize) {
+    // The pane of a job is its first tab: the next one has the whole screen.
+    if ui.opened.is_none()
+        && ui.focus == Pane::Job
+        && let Some(job) = rows::companion(ui)
+    {
+        open_job(ui, job, Tab::Summary);
+    }
     if let Some(opened) = &mut ui.opened {
         let at = Tab::ALL.iter().position(|tab| *tab == opened.tab).unwrap_or(0);
         opened.tab = Tab::ALL[(at + by) % Tab::ALL.len()];
@@ -321,6 +344,11 @@ fn open_log(ui: &mut Ui, snap: &Snapshot) {
     }
 }
 
+/// The columns and rows of the tab that is open.
+pub(in crate::tui) fn tab_size(ui: &Ui, snap: &Snapshot) -> (usize, usize) {
+    plan(ui, snap).inner(Pane::Job).map_or((80, 20), |area| (area.width.into(), area.height.into()))
+}
+
 pub(in crate::tui) fn log_size(ui: &Ui, snap: &Snapshot) -> (usize, usize) {
     plan(ui, snap).inner(Pane::Log).map_or((80, 20), |area| (area.width.into(), area.height.into()))
 }
@@ -357,12 +385,19 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
             let v = view(ui, snap);
             let area = layout.inner(pane).unwrap_or_default();
             let (count, at) = match (&ui.opened, pane) {
-                (Some(opened), _) => (detail::count(&v, opened), opened.scroll),
+                (Some(opened), _) => {
+                    let lines = detail::texts(&v, opened, area.width.into());
+                    (lines.map_or(0, |lines| lines.len()), opened.scroll)
+                }
                 (None, Pane::Meter) if layout.panes.len() == 1 => {
                     (meterscreen::count(&v, area), ui.top(Pane::Meter))
                 }
                 (None, Pane::Meter) => (meter::count(&v, area), ui.top(Pane::Meter)),
-                (None, _) => (20, ui.top(Pane::Job)),
+                (None, _) => {
+                    let row = rows::companion(ui).and_then(|job| v.find(job));
+                    let count = row.map_or(0, |row| life::lines(&v, row, area.width.into()).len());
+                    (count, ui.top(Pane::Job))
+                }
             };
             let to = step(at, (count + 1).saturating_sub(height).max(1), height, action);
             match &mut ui.opened {
@@ -371,47 +406,6 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
                     ui.tops.insert(pane, to);
                 }
             }
-        }
-    }
-}
-
-const fn paging(action: &Action) -> bool {
-    matches!(action, Action::PageDown | Action::PageUp | Action::HalfDown | Action::HalfUp)
-}
-
-fn step(at: usize, count: usize, height: usize, action: &Action) -> usize {
-    let half = (height / 2).max(1);
-    let to = match action {
-        Action::Down => at + 1,
-        Action::Up => at.saturating_sub(1),
-        Action::HalfDown => at + half,
-        Action::HalfUp => at.saturating_sub(half),
-        Action::PageDown => at + height,
-        Action::PageUp => at.saturating_sub(height),
-        Action::First => 0,
-        Action::Last => usize::MAX,
-        _ => at,
-    };
-    to.min(count.saturating_sub(1))
-}
-
-fn travel_log(ui: &mut Ui, snap: &Snapshot, action: &Action) {
-    let (columns, height) = log_size(ui, snap);
-    let page = isize::try_from(height.max(1)).unwrap_or(1);
-    ui.log.found = None;
-    match action {
-        Action::First => log::stop_at(&mut ui.log, 0),
-        Action::Last => ui.log.stopped_at = None,
-        _ => {
-            let by = match action {
-                Action::Down => 1,
-                Action::Up => -1,
-                Action::HalfDown => page / 2,
-                Action::HalfUp => -page / 2,
-                Action::PageDown => page,
-                _ => -page,
-            };
-            log::scroll(&mut ui.log, columns, height, by);
         }
     }
 }

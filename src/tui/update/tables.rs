@@ -7,16 +7,22 @@ use crate::tui::keys::Action;
 use crate::tui::layout::Pane;
 use crate::tui::overlay::{Columns, Menu, Overlay, Settings};
 use crate::tui::panels::columns::most_sideways;
+use crate::tui::panels::history::MOST_SIDEWAYS;
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 
 /// Does such an action; `None` if it is another one.
 pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Option<Vec<UiCommand>> {
     match action {
-        Action::Left | Action::Right if ui.focus == Pane::Queue && ui.opened.is_none() => {
-            let (at, most) = (ui.tables.queue.sideways, most_sideways(&ui.tables.columns));
-            let to = if *action == Action::Left { at.saturating_sub(1) } else { at + 1 };
-            ui.tables.queue.sideways = to.min(most);
+        Action::Left | Action::Right
+            if matches!(ui.focus, Pane::Queue | Pane::History) && ui.opened.is_none() =>
+        {
+            let is_queue = ui.focus == Pane::Queue;
+            let most = if is_queue { most_sideways(&ui.tables.columns) } else { MOST_SIDEWAYS };
+            let table = ui.tables.of_mut(ui.focus);
+            let to =
+                if *action == Action::Left { table.sideways.saturating_sub(1) } else { table.sideways + 1 };
+            table.sideways = to.min(most);
         }
         Action::Mine => ui.mine = !ui.mine,
         Action::Zoom => zoom(ui),
