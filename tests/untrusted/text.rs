@@ -506,6 +506,7 @@ fn nothing_but_the_one_writer_writes_what_verbs_say() {
         ("cli/output.rs", "the one writer"),
         ("cli/watch.rs", "looks whether its reader is gone, and writes nothing there"),
         ("files/order.rs", "the collector's words to the supervisor, cleaned"),
+        ("tui/shell/background.rs", "one question to the terminal, and looks whether there is one"),
         ("tui/shell/terminal.rs", "the dashboard's frames and the terminal's own modes"),
     ];
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -205,7 +205,7 @@ fn wait_for(mut child: Child, events: &Sender<FeedEvent>) -> std::io::Result<()>
 
 /// Takes the terminal again; what the program came to.
 pub(super) fn end(absence: Absence, ended: Result<ExitStatus, String>) -> (std::io::Result<()>, Brought) {
-    let said = said(&absence.program, ended);
+    let said = said(&absence, ended);
     let brought = match (&absence.work, said) {
         // A shell ends with what its last command ended with.
         (Work::Shell, _) | (Work::Pager, Ok(())) => Brought::Back,
@@ -220,15 +220,14 @@ pub(super) fn end(absence: Absence, ended: Result<ExitStatus, String>) -> (std::
     (taken, brought)
 }
 
-fn said(program: &str, ended: Result<ExitStatus, String>) -> Result<(), String> {
+fn said(absence: &Absence, ended: Result<ExitStatus, String>) -> Result<(), String> {
     use std::os::unix::process::ExitStatusExt as _;
-    let program = clean_line(program);
+    let program = clean_line(&absence.program);
+    let variable = if matches!(absence.work, Work::Pager) { "PAGER" } else { "VISUAL or EDITOR" };
     let status = ended.map_err(|error| format!("{program}: {error}"))?;
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(()),
-        (Some(126 | 127), _) => Err(format!(
-            "`{program}` cannot be run: set VISUAL or EDITOR (PAGER for logs) to a program that is there"
-        )),
+        (Some(126 | 127), _) => Err(format!("`{program}` cannot be run: set {variable}")),
         (Some(code), _) => Err(format!("{program} ended with exit {code}")),
         (None, Some(signal)) => Err(format!("{program} was ended by signal {signal}")),
         (None, None) => Err(format!("{program} ended")),
