@@ -10,17 +10,16 @@ use crate::config::{Environment, GpuSource};
 use crate::daemon::{self, DaemonError, ServeSetup};
 use crate::engine::EngineError;
 use crate::gpu::{self, GpuChoice, GpuError};
-use crate::model::{Uuid, chain};
+use crate::model::{Span, Uuid, chain};
 use crate::store::StoreError;
 use crate::supervisor::spec::NOT_LISTED;
 use crate::tui;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// How long a terminal has to say what its background is.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+const ANSWERS_WITHIN: Span = Span::secs(1);
 
 /// The program's own processes besides the supervisor: the collector, and the resolver of device indices.
 pub fn internal(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {

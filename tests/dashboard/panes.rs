@@ -186,7 +186,9 @@ fn names_have_the_room_that_there_is_and_keep_their_ends() {
         person.has("lr3e-4");
     }
     let person = Person::at(snap, (250, 60));
-    names.into_iter().for_each(|name| person.has(name));
+    for name in names {
+        person.has(name);
+    }
     // A low screen can be a wide one.
     let person = Person::at(busy(), (200, 10));
     person.has("USER");

@@ -4,12 +4,13 @@
 //! The question goes out with another one that every terminal answers, and whose answer comes second. When that is
 //! there nothing is left on its way.
 
+use crate::clock;
+use crate::model::Span;
 use crate::tui::look::theme::Variant;
 use crate::tui::shell::terminal::Tty;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
 use std::io::Write;
-use std::time::{Duration, Instant};
 
 /// The background, and what the terminal is.
 const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
@@ -17,23 +18,26 @@ const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
 const LONGEST: usize = 4096;
 
 /// What the terminal says within `patience`; `None` if it says nothing, or there is no terminal.
-pub fn ask_background(patience: Duration) -> Option<Variant> {
+pub fn ask_background(patience: Span) -> Option<Variant> {
     if !rustix::termios::isatty(rustix::stdio::stdin()) || !rustix::termios::isatty(rustix::stdio::stdout()) {
         return None;
     }
     crossterm::terminal::enable_raw_mode().ok()?;
-    let said = Tty.write_all(QUESTION).ok().map(|()| listen(Instant::now() + patience));
+    let said = Tty.write_all(QUESTION).ok().map(|()| listen(Span(clock::monotonic().0 + patience.0)));
     crossterm::terminal::disable_raw_mode().ok()?;
     told(&said?)
 }
 
 /// What comes until the second answer is whole, or it is time.
-fn listen(until: Instant) -> Vec<u8> {
+fn listen(until: Span) -> Vec<u8> {
     let stdin = rustix::stdio::stdin();
     let mut said = Vec::new();
     while !is_whole(&said) && said.len() < LONGEST {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        let left = until.0.saturating_sub(clock::monotonic().0);
+        let left = Timespec {
+            tv_sec: (left / 1000).cast_signed(),
+            tv_nsec: (left % 1000).cast_signed() * 1_000_000,
+        };
         let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
         match rustix::io::retry_on_intr(|| poll(&mut ready, Some(&left))) {
             Ok(1..) => {}
