@@ -93,14 +93,27 @@ fn some<T: Clone>(all: &[T], budget: Option<usize>) -> Vec<T> {
     }
 }
 
+/// Names the point at which a run has failed, however it did.
+struct At<'a, P: std::fmt::Display>(&'a P);
+
+impl<P: std::fmt::Display> Drop for At<'_, P> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            say(&format!("failed: CRASH_SWEEP_AT='{}'", self.0));
+        }
+    }
+}
+
 /// Runs a few points at a time: most of a run is waiting, for a retry above all.
-fn side_by_side<P: Sync, R: Send>(points: &[P], run: impl Fn(&P) -> R + Sync) -> Vec<R> {
+fn side_by_side<P: Sync + std::fmt::Display, R: Send>(points: &[P], run: impl Fn(&P) -> R + Sync) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..SIDE_BY_SIDE {
             scope.spawn(|| {
                 while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let at = At(point);
                     let result = run(point);
+                    drop(at);
                     let mut results = results.lock().unwrap();
                     results.push(result);
                     if results.len().is_multiple_of(50) {
