@@ -133,6 +133,8 @@ fn a_scheduler_over_the_state_of_every_milestone_goes_on_where_that_one_stopped(
             .filter(|(path, _)| {
                 path.file_name().unwrap() != "receipt.json" && path.file_name().unwrap() != "receipt.md"
             })
+            // A job that waits is told anew what it waits for.
+            .filter(|(path, _)| !path.ends_with("12-edited/answer.txt"))
             .collect();
         let journal = fixture.journal_of("running");
         let sign = record::read(&journal).unwrap().last_sign().unwrap();
