@@ -673,6 +673,28 @@ fn settings_are_seen_at_once_and_taken_back_by_esc() {
     person.press(", j Space Enter");
     assert_eq!(person.ui.glyphs, Glyphs::Unicode);
     assert!(person.message().contains("for this session"), "{}", person.message());
+    // Nor is one that cannot be used kept.
+    person.press(", Right");
+    person.ui.theme = "auto".into();
+    person.press("Enter");
+    assert!(person.message().contains("cannot be used: auto stays"), "{}", person.message());
+}
+
+#[test]
+fn what_cannot_be_read_stays_open_with_why_not_beside_it() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.press("/ g : x Enter");
+    assert!(person.ui.typing && person.sees().contains("! "), "{}", person.sees());
+    person.press("Backspace 2 Enter");
+    assert!(!person.ui.typing && person.sees().contains("/g:2"), "{}", person.sees());
+    person.press("Esc");
+    person.on(144).press("l & r e : [ Enter");
+    assert!(person.sees().contains("unclosed character class"), "{}", person.sees());
+    person.press("a ] Enter");
+    assert!(person.ui.log.only.is_some());
+    // The line below the queue shows the end of all of it.
+    person.press("q");
+    assert!(person.ui.opened.is_none() && person.ui.log.only.is_none());
 }
 
 #[test]

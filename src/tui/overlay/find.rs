@@ -8,7 +8,7 @@ use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::width;
 use crate::tui::look::theme::Role;
 use crate::tui::panels::logmatch::Pattern;
-use crate::tui::ui::{Level, Ui};
+use crate::tui::ui::Ui;
 use crate::tui::update::finding;
 use crate::tui::{UiCommand, View, layout};
 use ratatui::layout::Rect;
@@ -46,6 +46,11 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, find: &Find) {
             &[(about, Role::Dim)],
         );
     }
+    if let (false, Err(why)) = (find.field.is_empty(), Pattern::new(find.field.text())) {
+        let end = (1 + width(find.field.text())) as u16;
+        let rest = Rect { x: row.x + end, width: row.width.saturating_sub(end), ..row };
+        c.pieces(rest, 0, &[("  ! ", Role::ToastError), (&why, Role::ToastError)]);
+    }
     let x = row.x + (1 + width(find.field.before())) as u16;
     c.cursor = Some((x.min(row.right().saturating_sub(1)), row.y, true));
 }
@@ -61,10 +66,8 @@ pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut find: Find, action: &Acti
     match (pattern, find.what) {
         (Ok(pattern), Sought::Next) => finding::search(ui, snap, pattern),
         (Ok(pattern), Sought::Only) => ui.log.only = pattern,
-        (Err(why), _) => {
-            ui.say(Level::Error, why, None);
-            ui.overlay = Some(Overlay::Find(find));
-        }
+        // Why not stands beside it.
+        (Err(_), _) => ui.overlay = Some(Overlay::Find(find)),
     }
     Vec::new()
 }

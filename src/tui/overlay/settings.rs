@@ -3,7 +3,7 @@
 use super::{Overlay, middle};
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::{Canvas, Glyphs};
-use crate::tui::look::text::left;
+use crate::tui::look::text::{left, wrap};
 use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::{UiCommand, View};
@@ -114,7 +114,7 @@ pub(super) fn revert(ui: &mut Ui, was: &Settings) -> Vec<UiCommand> {
 }
 
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings) {
-    let popup = middle(area, 62, ITEMS.len() as u16 + 5);
+    let popup = middle(area, 62, ITEMS.len() as u16 + 7);
     c.clear(popup);
     let foot = [("Left Right change  Enter keep  Esc as before", Role::Dim)];
     let inner = c.frame(popup, &[("Settings", Role::Title)], &foot, true);
@@ -129,8 +129,11 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings)
     let rows = ITEMS.len() as u16;
     let below = Rect { y: inner.y + rows, height: inner.height.saturating_sub(rows), ..inner };
     let about = v.ui.themes.iter().find(|(name, _)| name == it.shown(v.ui)).map_or("", |(_, about)| about);
-    c.text(below, 0, &format!(" {about}"), Role::Dim);
-    c.text(below, 2, " For this session; config.toml keeps theme and ui.ascii.", Role::Dim);
+    let about = wrap(about, usize::from(below.width.saturating_sub(2)), 0);
+    for (at, line) in about.iter().take(3).enumerate() {
+        c.text(below, at as u16, &format!(" {line}"), Role::Dim);
+    }
+    c.text(below, 4, " For this session; config.toml keeps theme and ui.ascii.", Role::Dim);
 }
 
 pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCommand> {
@@ -148,8 +151,16 @@ pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCo
         Action::Left => item.change(ui, &mut it, false),
         Action::Accept => {
             let now = Settings { at: it.at, tried: it.tried.clone(), ..Settings::of(ui) };
-            if now != it {
-                ui.say(Level::Info, "set for this session; config.toml keeps them", None);
+            match &it.tried {
+                Some(tried) if *tried != ui.theme => {
+                    let text = format!("theme {tried} cannot be used: {} stays", ui.theme);
+                    ui.say(Level::Warning, text, None);
+                }
+                _ if now != it => {
+                    let text = "set for this session; `theme` and `ui` in config.toml set it for good";
+                    ui.say(Level::Info, text, None);
+                }
+                _ => {}
             }
             return Vec::new();
         }

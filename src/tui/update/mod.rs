@@ -195,10 +195,19 @@ const fn send(command: Command) -> UiCommand {
 
 /// One level back; at the root, out.
 fn back(ui: &mut Ui) -> Vec<UiCommand> {
-    if ui.opened.take().is_some() || std::mem::take(&mut ui.zoom) {
+    if leave(ui) || std::mem::take(&mut ui.zoom) {
         return Vec::new();
     }
     vec![UiCommand::Quit]
+}
+
+/// Closes the opened job, if one is; what was left out of its log is there again, for the line that shows its end.
+fn leave(ui: &mut Ui) -> bool {
+    let was = ui.opened.take().is_some();
+    if was {
+        ui.log.only = None;
+    }
+    was
 }
 
 /// Popup, then the message, then what is opened, then the filter, then marks. Never out.
@@ -212,7 +221,7 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
         [ui.queue_job, ui.history_job] = ui.before_filter;
     } else if ui.hush()
         || matches!(mode_below(ui), Mode::Log | Mode::LogPane | Mode::Detail) && finding::give_up(ui)
-        || ui.opened.take().is_some()
+        || leave(ui)
     {
         // One thing a press.
     } else if !ui.filter.is_empty() {
@@ -246,7 +255,7 @@ fn freeze(ui: &mut Ui, snap: &Snapshot) {
 
 fn show(ui: &mut Ui, screen: Screen) {
     ui.screen = screen;
-    ui.opened = None;
+    leave(ui);
     ui.zoom = false;
     ui.focus = main_pane(ui);
 }
@@ -413,7 +422,8 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
 /// The filter is being typed: rows narrow at once.
 fn typed(ui: &mut Ui, action: &Action) {
     if *action == Action::Accept {
-        ui.typing = false;
+        // One that cannot be read stays open, with why not beside it.
+        ui.typing = ui.filter.error().is_some();
         return;
     }
     ui.filter.edit(action);

@@ -84,7 +84,8 @@ pub(super) fn find(
     }
     let own = user_dir.map(own_names).unwrap_or_default();
     let known = BUNDLED.iter().map(|(name, _)| *name).chain(own.iter().map(String::as_str));
-    let near = nearest(name, known).map(str::to_owned);
+    // A theme that inherits its own name means the one below it, and there is none.
+    let near = nearest(name, known.filter(|known| *known != name)).map(str::to_owned);
     Err(ThemeError::Unknown { name: crate::model::clean_line(name), near, at: at.cloned() })
 }
 
