@@ -300,6 +300,12 @@ impl Daemon {
                 }
             }
             Request::Command(Command::Rescan) => {
+                // What was wrong with a file may have been mended elsewhere: a folder that it names is there by now.
+                for row in self.board.rows() {
+                    if matches!(row.state, InboxState::Refused { .. }) {
+                        self.inbox.forget(&row.name);
+                    }
+                }
                 self.inbox.rescan();
                 drop(answer.send(Reply::Ok { message: "looking at the inbox again".to_owned() }));
             }

@@ -133,6 +133,27 @@ fn the_test_terminal_has_a_size_a_controlling_session_and_an_answer_to_the_curso
 }
 
 #[test]
+fn a_refusal_whose_cause_is_mended_elsewhere_goes_by_looking_again() {
+    let sandbox = Sandbox::serving("simulated:1");
+    let mut terminal = sandbox.in_terminal(&[], 80, 24);
+    terminal.wait_for_text("No jobs yet");
+    let code = sandbox.dir().join("code");
+    let work = format!("work: {{in: {}, run: \"test -e there\"}}", code.display());
+    let request = "request: {gpus: 1, cpus: 1, memory: 1GiB, for: 5m}";
+    sandbox.drop_file("later.yaml", &format!("{work}\ndata: []\n{request}\noutput: []\n"));
+    terminal.wait_for_text("Inbox(1!)");
+    fs::create_dir(&code).unwrap();
+    fs::write(code.join("there"), "").unwrap();
+    terminal.send("5");
+    terminal.wait_for_text("does not exist");
+    terminal.send("R");
+    assert_eq!(sandbox.wait_for_end("later"), "succeeded");
+    terminal.wait_for_no_text("Inbox(1!)");
+    terminal.send("q");
+    assert_eq!(terminal.wait_for_exit().code(), Some(0));
+}
+
+#[test]
 fn a_refused_file_is_mended_with_two_keys_and_its_job_runs() {
     use std::os::unix::fs::PermissionsExt as _;
     let sandbox = Sandbox::serving("simulated:2");
