@@ -32,6 +32,8 @@ use thiserror::Error;
 pub const NAME: &str = "journal";
 /// The beginning of the name of a run directory without a lease.
 pub const BLANK: &str = ".blank-";
+/// What it is taken away as.
+const GONE: &str = ".gone";
 /// The version written today.
 pub const VERSION: u32 = 1;
 
@@ -309,11 +311,22 @@ impl Blank {
 }
 
 /// Removes what supervisors that were killed before their launch have left.
+///
+/// One that lives may just be giving its directory the name of a lease's, and what is removed file by file would go on
+/// being removed under that name. So it is taken away whole first: of the two renames only one succeeds.
 pub fn remove_blanks(run: &Path) {
-    for entry in std::fs::read_dir(run).into_iter().flatten().flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(BLANK.as_bytes()) {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
+    let named = |prefix: &'static str| {
+        let entries = std::fs::read_dir(run).into_iter().flatten().flatten();
+        entries.filter(move |entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()))
+    };
+    for entry in named(BLANK) {
+        let mut gone = std::ffi::OsString::from(GONE);
+        gone.push(entry.file_name());
+        // Where this fails it is a lease's by now, or one that was taken away before is in the way until it is removed.
+        let _ = std::fs::rename(entry.path(), run.join(gone));
+    }
+    for entry in named(GONE) {
+        let _ = std::fs::remove_dir_all(entry.path());
     }
 }
 

@@ -227,3 +227,35 @@ fn write_the_fixture() {
     let to = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/journal-v{VERSION}"));
     std::fs::copy(dir.path().join(NAME), to).unwrap();
 }
+
+/// A scheduler that starts removes blanks while a supervisor of the one before gives its own a lease's name: the run
+/// directory was emptied under its new name, and a job that ran was taken for one that never had.
+#[test]
+fn a_blank_that_becomes_a_leases_is_whole_or_not_there() {
+    let run = tempfile::tempdir().unwrap();
+    let (blank, lease) = (run.path().join(format!("{BLANK}7")), run.path().join("4"));
+    let names: Vec<String> = (0..40).map(|n| format!("file-{n}")).collect();
+    let mut taken = 0;
+    for _ in 0..200 {
+        std::fs::create_dir(&blank).unwrap();
+        names.iter().for_each(|name| std::fs::write(blank.join(name), "x").unwrap());
+        let start = std::sync::Barrier::new(2);
+        let named = std::thread::scope(|scope| {
+            let remover = scope.spawn(|| {
+                start.wait();
+                remove_blanks(run.path());
+            });
+            start.wait();
+            let named = std::fs::rename(&blank, &lease).is_ok();
+            remover.join().unwrap();
+            named
+        });
+        if named {
+            taken += 1;
+            assert_eq!(std::fs::read_dir(&lease).unwrap().count(), names.len());
+            std::fs::remove_dir_all(&lease).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(run.path()).unwrap().count(), 0, "nothing else is left");
+    }
+    println!("{taken} of 200 became a lease's");
+}
