@@ -238,7 +238,9 @@ fn a_blank_that_becomes_a_leases_is_whole_or_not_there() {
     let mut taken = 0;
     for _ in 0..200 {
         std::fs::create_dir(&blank).unwrap();
-        names.iter().for_each(|name| std::fs::write(blank.join(name), "x").unwrap());
+        for name in &names {
+            std::fs::write(blank.join(name), "x").unwrap();
+        }
         let start = std::sync::Barrier::new(2);
         let named = std::thread::scope(|scope| {
             let remover = scope.spawn(|| {
