@@ -425,14 +425,19 @@ fn few_of_ones_own_are_cancelled_by_y_and_each_as_it_was_seen() {
     assert_eq!(commands(&out), [&Command::Undo { job: Some(JobId(151)) }]);
 }
 
-#[test]
-fn the_newest_action_is_taken_back_first_be_it_of_one_job_or_of_many() {
-    let mut person = Person::at(busy(), (80, 24));
+/// Two jobs are raised together, and it is confirmed.
+fn raises_two(person: &mut Person) {
     person.mark(&[151, 149]);
     person.press("+");
     person.hears(151, ok());
     person.hears(149, ok());
     person.changes(|row| row.generation = row.generation.next());
+}
+
+#[test]
+fn the_newest_action_is_taken_back_first_be_it_of_one_job_or_of_many() {
+    let mut person = Person::at(busy(), (80, 24));
+    raises_two(&mut person);
     person.press("Esc Esc");
     person.later(60_000);
     // One of them, and another one, by themselves.
@@ -458,11 +463,7 @@ fn the_newest_action_is_taken_back_first_be_it_of_one_job_or_of_many() {
 #[test]
 fn an_undo_that_is_pressed_before_the_last_one_is_answered_follows_it() {
     let mut person = Person::at(busy(), (80, 24));
-    person.mark(&[151, 149]);
-    person.press("+");
-    person.hears(151, ok());
-    person.hears(149, ok());
-    person.changes(|row| row.generation = row.generation.next());
+    raises_two(&mut person);
     assert_eq!(person.press("u u").len(), 1, "one question at a time");
     let answer =
         |rows| FeedEvent::Reply { asked: Asked::Flow(Flow::Newest), reply: Box::new(Reply::Undoable(rows)) };

@@ -65,37 +65,25 @@ fn errand(out: &[UiCommand]) -> &Errand {
     }
 }
 
-fn would(place: Option<u32>, why: Option<&str>) -> Reply {
-    let why = why.map(str::to_owned);
-    let name = "train".to_owned();
-    let job = SubmittedJob {
-        id: None,
-        name,
+fn train(id: Option<u64>, place: Option<u32>, why: Option<&str>) -> Vec<SubmittedJob> {
+    vec![SubmittedJob {
+        id: id.map(JobId),
+        name: "train".to_owned(),
         place,
-        why,
+        why: why.map(str::to_owned),
         starts_at: None,
         starts_by: None,
         late: false,
         gpus: Vec::new(),
-    };
-    Reply::Checked { jobs: vec![job], diagnostics: Vec::new() }
+    }]
+}
+
+fn would(place: Option<u32>, why: Option<&str>) -> Reply {
+    Reply::Checked { jobs: train(None, place, why), diagnostics: Vec::new() }
 }
 
 fn submitted(id: u64) -> Reply {
-    let (id, place) = (Some(JobId(id)), Some(4));
-    let why = Some("needs 8 free".to_owned());
-    let name = "train".to_owned();
-    let job = SubmittedJob {
-        id,
-        name,
-        place,
-        why,
-        starts_at: None,
-        starts_by: None,
-        late: false,
-        gpus: Vec::new(),
-    };
-    Reply::Submitted { jobs: vec![job], diagnostics: Vec::new() }
+    Reply::Submitted { jobs: train(Some(id), Some(4), Some("needs 8 free")), diagnostics: Vec::new() }
 }
 
 fn wrong() -> Vec<Diagnostic> {

@@ -3,7 +3,7 @@
 
 use crate::build::{BEGIN, Rig, job};
 use overnight::model::{AttemptNo, BootId, Cursor, EndedBy, JobId, Lease, Now, RunEnd, Span, TaskIx};
-use overnight::protocol::MeterBy;
+use overnight::protocol::{Command, MeterBy};
 use overnight::sched::EngineReport;
 use overnight::sched::meter::{Cut, check, table};
 
@@ -55,17 +55,18 @@ fn c01_a_wall_clock_that_is_set_back_and_forth_changes_no_duration_and_nothing_s
     }
 }
 
+/// A job that waits, with a cancel whose undo window is so long.
+fn cancelled_in(rig: &mut Rig, undo: Span) -> JobId {
+    let job = rig.submit(job("a"));
+    let generation = rig.generation(job);
+    rig.command(Command::Cancel { job, generation, undo, now: false });
+    job
+}
+
 #[test]
 fn c01_an_undo_window_is_as_long_as_it_was_said_to_be_whatever_the_wall_clock_does() {
     let mut rig = Rig::new(0);
-    let id = rig.submit(job("a"));
-    let generation = rig.generation(id);
-    rig.command(overnight::protocol::Command::Cancel {
-        job: id,
-        generation,
-        undo: Span::secs(10),
-        now: false,
-    });
+    let id = cancelled_in(&mut rig, Span::secs(10));
     rig.now.wall_ms += HOUR;
     rig.step(Vec::new());
     assert_eq!(rig.state(id), Cursor::Queued);
@@ -86,14 +87,7 @@ fn boots_again(rig: &mut Rig) {
 #[test]
 fn an_undo_window_is_no_longer_in_another_boot_whose_clock_was_set_back() {
     let mut rig = Rig::new(0);
-    let id = rig.submit(job("a"));
-    let generation = rig.generation(id);
-    rig.command(overnight::protocol::Command::Cancel {
-        job: id,
-        generation,
-        undo: Span::secs(100),
-        now: false,
-    });
+    let id = cancelled_in(&mut rig, Span::secs(100));
     rig.wait(40);
     boots_again(&mut rig);
     boots_again(&mut rig);
@@ -111,7 +105,7 @@ fn an_edit_of_an_earlier_boot_holds_nothing_up() {
     rig.started(busy);
     let id = rig.submit(job("a"));
     let generation = rig.generation(id);
-    rig.command(overnight::protocol::Command::BeginEdit { job: id, generation });
+    rig.command(Command::BeginEdit { job: id, generation });
     assert!(rig.job(id).edit.is_some());
     boots_again(&mut rig);
     assert_eq!(rig.job(id).edit, None, "its editor went with the boot");
