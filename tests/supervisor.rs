@@ -758,6 +758,29 @@ fn a_collector_without_room_is_tried_again() {
 }
 
 #[test]
+fn how_far_a_collection_is_is_told_and_what_is_no_number_is_not() {
+    let mut it = Scheduler::with(|it| {
+        let script =
+            format!("echo 71; until [ -e \"$0.go\" ]; do sleep 0.02; done; echo soon; {}", COLLECTOR[2]);
+        it.collector = vec!["/bin/sh".to_owned(), "-c".to_owned(), script];
+    });
+    it.run("true");
+    let percent = it.until(|news| match news {
+        EngineReport::Collecting { percent, .. } => Some(*percent),
+        EngineReport::Collected { .. } => panic!("it was not told"),
+        _ => None,
+    });
+    assert_eq!(percent, 71);
+    std::fs::write(it.run_dir(1).join("collected-0-1.json.go"), "").unwrap();
+    let result = it.until(|news| match news {
+        EngineReport::Collecting { percent, .. } => panic!("{percent} was not said"),
+        EngineReport::Collected { result, .. } => Some(result.clone()),
+        _ => None,
+    });
+    assert_eq!(result.unwrap().notes, ["collected"]);
+}
+
+#[test]
 fn output_comes_home_also_when_the_supervisor_dies_while_it_is_collected() {
     let mut it = Scheduler::with(|it| {
         let script =

@@ -4,6 +4,7 @@
 
 use super::copy::Copier;
 use super::error::{CollectError, FilesError};
+use super::progress::Progress;
 use super::publish::publish;
 use super::search::{Found, Pattern, Search, kind_of, shown};
 use super::tree::{self, Dir};
@@ -24,8 +25,8 @@ const TIME_GRAIN_NS: i128 = 20_000_000;
 /// Notes for the receipt.
 const NOTES: usize = 100;
 
-/// Gathers, checks and hands over the output of one attempt.
-pub fn collect(order: &Collect) -> Result<Collected, CollectError> {
+/// Gathers, checks and hands over the output of one attempt. What takes long is told of in percent, once a second.
+pub fn collect(order: &Collect, tell: &mut dyn FnMut(u8)) -> Result<Collected, CollectError> {
     let output = match tree::make_own(&order.output_dir, &order.own) {
         Ok(output) => output,
         Err(error) if error.is_link() => return Ok(nothing(order)),
@@ -43,7 +44,8 @@ pub fn collect(order: &Collect) -> Result<Collected, CollectError> {
             }
         }
     }
-    let mut home = Home { order, output: &output, notes };
+    let mut progress = Progress::new(tell);
+    let mut home = Home { order, output: &output, notes, progress: &mut progress };
     home.remove_partial()?;
     home.gather(&patterns)?;
     let outputs = home.list(&patterns)?;
@@ -55,7 +57,7 @@ pub fn collect(order: &Collect) -> Result<Collected, CollectError> {
     }
     let mut notes = home.notes;
     if let Some(place) = &order.output_to {
-        publish(order, &output, place, &outputs, &mut notes)?;
+        publish((order, &output, place), &outputs, &mut notes, &mut progress)?;
     }
     // What the receipt names must be on disk before the receipt is.
     tree::sync(&output, &order.output_dir)?;
@@ -85,13 +87,19 @@ fn listed(file: ReturnedFile) -> ReturnedFile {
 }
 
 /// The output directory, while things are brought there.
-struct Home<'a> {
+struct Home<'a, 'p> {
     order: &'a Collect,
     output: &'a Dir,
     notes: Vec<String>,
+    progress: &'a mut Progress<'p>,
 }
 
-impl Home<'_> {
+impl Home<'_, '_> {
+    /// How often a byte that is found is handled: brought here, read for its hash, perhaps copied to a second home.
+    const fn passes(&self) -> u64 {
+        2 + self.order.output_to.is_some() as u64
+    }
+
     fn remove_partial(&self) -> Result<(), FilesError> {
         match rustix::fs::unlinkat(self.output, PARTIAL, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => Ok(()),
@@ -130,9 +138,12 @@ impl Home<'_> {
                 self.survive(error)?;
             }
         }
+        let all: u64 =
+            found.files.iter().filter(|(_, stat)| self.counts(stat)).map(|(_, stat)| size(stat)).sum();
+        self.progress.left(all.saturating_mul(self.passes()));
         for (path, stat) in &found.files {
             if self.counts(stat)
-                && let Err(error) = self.bring_file(&work, path)
+                && let Err(error) = self.bring_file(&work, path, stat)
             {
                 self.survive(error)?;
             }
@@ -154,7 +165,7 @@ impl Home<'_> {
         !self.order.live || tree::mtime_ns(stat) >= self.order.newer_than_ns - TIME_GRAIN_NS
     }
 
-    fn bring_file(&mut self, work: &Dir, path: &Path) -> Result<(), FilesError> {
+    fn bring_file(&mut self, work: &Dir, path: &Path, stat: &Stat) -> Result<(), FilesError> {
         let Some((from, name)) = parent(work, path).map_err(FilesError::errno("open", self.from(path)))?
         else {
             return Ok(());
@@ -162,7 +173,11 @@ impl Home<'_> {
         let Some(to) = self.free_place(path, name)? else { return Ok(()) };
         if !self.order.live {
             match rustix::fs::renameat_with(&from, name, &to, name, RenameFlags::NOREPLACE) {
-                Ok(()) | Err(Errno::EXIST | Errno::NOENT) => return Ok(()),
+                Ok(()) => {
+                    self.progress.did(size(stat));
+                    return Ok(());
+                }
+                Err(Errno::EXIST | Errno::NOENT) => return Ok(()),
                 // Another file system, or one that cannot promise not to replace.
                 Err(Errno::XDEV | Errno::INVAL) => {}
                 Err(errno) => return Err(FilesError::errno("move", self.from(path))(errno)),
@@ -203,10 +218,11 @@ impl Home<'_> {
         }
     }
 
-    fn copy_in(&self, file: &File, stat: &Stat, to: (&Dir, &OsStr, &Path)) -> Result<(), FilesError> {
+    fn copy_in(&mut self, file: &File, stat: &Stat, to: (&Dir, &OsStr, &Path)) -> Result<(), FilesError> {
         let target = self.order.output_dir.join(to.2);
         self.remove_partial()?;
-        Copier::new(u64::MAX).file(file, stat, (self.output, OsStr::new(PARTIAL), &target))?;
+        let mut tell = |bytes| self.progress.did(bytes);
+        Copier::telling(&mut tell).file(file, stat, (self.output, OsStr::new(PARTIAL), &target))?;
         rustix::fs::renameat(self.output, PARTIAL, to.0, to.1).map_err(FilesError::errno("move to", &target))
     }
 
@@ -217,6 +233,8 @@ impl Home<'_> {
         Search { root: self.output, path, except: None, owner: None }.all(&mut found)?;
         self.notes.append(&mut found.notes);
         found.files.sort_by(|a, b| a.0.cmp(&b.0));
+        let all: u64 = found.files.iter().map(|(_, stat)| size(stat)).sum();
+        self.progress.left(all.saturating_mul(self.passes() - 1));
         let mut files = Vec::new();
         for (path, _) in found.files {
             match self.check(&path) {
@@ -234,12 +252,12 @@ impl Home<'_> {
         Ok(files)
     }
 
-    fn check(&self, path: &Path) -> Result<Option<(u64, String)>, FilesError> {
+    fn check(&mut self, path: &Path) -> Result<Option<(u64, String)>, FilesError> {
         let at = self.order.output_dir.join(path);
         let place = parent(self.output, path).map_err(FilesError::errno("open", &at))?;
         let Some((dir, name)) = place else { return Ok(None) };
         let Some((file, _)) = tree::optional(tree::open_file(&dir, name), &at)? else { return Ok(None) };
-        hash(&file).map(Some).map_err(FilesError::new("read", &at))
+        hash(&file, &mut |bytes| self.progress.did(bytes)).map(Some).map_err(FilesError::new("read", &at))
     }
 
     fn from(&self, path: &Path) -> PathBuf {
@@ -254,8 +272,12 @@ pub(super) fn parent<'p>(root: &Dir, path: &'p Path) -> Result<Option<(Dir, &'p 
     Ok(dir.map(|dir| (dir, name)))
 }
 
-/// Size and BLAKE3 of an open file.
-pub(super) fn hash(mut file: &File) -> std::io::Result<(u64, String)> {
+fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// Size and BLAKE3 of an open file; is told of bytes as they are read.
+pub(super) fn hash(mut file: &File, tell: &mut dyn FnMut(u64)) -> std::io::Result<(u64, String)> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; 256 << 10];
     let mut bytes = 0;
@@ -265,6 +287,7 @@ pub(super) fn hash(mut file: &File) -> std::io::Result<(u64, String)> {
             Ok(n) => {
                 hasher.update(&buffer[..n]);
                 bytes += n as u64;
+                tell(n as u64);
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

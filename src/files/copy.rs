@@ -26,20 +26,29 @@ pub fn copy_tree(src: &Path, dst: &Path) -> Result<(), FilesError> {
 }
 
 /// Copies entries, and counts what it copied.
-#[derive(Debug)]
-pub(super) struct Copier {
+pub(super) struct Copier<'a> {
     bytes: u64,
     files: u64,
     limit: u64,
+    /// Is told of bytes as they are copied.
+    tell: Option<&'a mut dyn FnMut(u64)>,
 }
+
+/// So much is copied before it is told of.
+const PART: u64 = 16 << 20;
 
 /// An entry: its directory, its name there, and its path for messages.
 type Place<'a> = (&'a Dir, &'a OsStr, &'a Path);
 
-impl Copier {
+impl<'a> Copier<'a> {
     /// One that copies no more than `limit` bytes, however its sources grow meanwhile.
     pub(super) const fn new(limit: u64) -> Self {
-        Self { bytes: 0, files: 0, limit }
+        Self { bytes: 0, files: 0, limit, tell: None }
+    }
+
+    /// One that copies all, and tells how many bytes more it has copied.
+    pub(super) fn telling(tell: &'a mut dyn FnMut(u64)) -> Self {
+        Self { tell: Some(tell), ..Self::new(u64::MAX) }
     }
 
     pub(super) const fn bytes(&self) -> u64 {
@@ -114,8 +123,14 @@ impl Copier {
         let target = rustix::fs::openat(to.0, to.1, flags, Mode::RUSR | Mode::WUSR)
             .map_err(FilesError::errno("make", to.2))?;
         let target = File::from(target);
-        self.bytes += copy_bytes(source, &target, stat, self.limit.saturating_sub(self.bytes))
-            .map_err(FilesError::new("copy to", to.2))?;
+        let limit = self.limit.saturating_sub(self.bytes);
+        let mut untold = |_| {};
+        let tell: &mut dyn FnMut(u64) = match &mut self.tell {
+            Some(tell) => *tell,
+            None => &mut untold,
+        };
+        self.bytes +=
+            copy_bytes(source, &target, stat, limit, tell).map_err(FilesError::new("copy to", to.2))?;
         self.files += 1;
         if self.over() {
             return Err(FilesError::errno("copy to", to.2)(Errno::FBIG));
@@ -131,13 +146,29 @@ pub(super) fn finish_dir(from: &Dir, to: &Dir, to_path: &Path) -> Result<(), Fil
 }
 
 /// Copies the bytes; one more than `limit` at most.
-fn copy_bytes(source: &File, target: &File, stat: &Stat, limit: u64) -> std::io::Result<u64> {
+fn copy_bytes(
+    source: &File,
+    mut target: &File,
+    stat: &Stat,
+    limit: u64,
+    tell: &mut dyn FnMut(u64),
+) -> std::io::Result<u64> {
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     if size <= limit && rustix::fs::ioctl_ficlone(target, source).is_ok() {
+        tell(size);
         return Ok(size);
     }
-    // The standard library uses copy_file_range, and falls back where the file systems do not offer it.
-    std::io::copy(&mut std::io::Read::take(source, limit.saturating_add(1)), &mut &*target)
+    let mut copied = 0;
+    loop {
+        let part = PART.min(limit.saturating_add(1) - copied);
+        // The standard library uses copy_file_range, and falls back where the file systems do not offer it.
+        let more = std::io::copy(&mut std::io::Read::take(source, part), &mut target)?;
+        copied += more;
+        tell(more);
+        if more < part || copied > limit {
+            return Ok(copied);
+        }
+    }
 }
 
 /// Mode and times. The bits that change whose rights a program has are left out.

@@ -8,6 +8,7 @@ mod copy;
 mod error;
 mod order;
 mod plan;
+mod progress;
 mod publish;
 mod remove;
 mod search;

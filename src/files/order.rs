@@ -1,4 +1,5 @@
-//! The hidden verb `overnight collect PATH`: the order comes as JSON on standard input, the answer is written to PATH.
+//! The hidden verb `overnight collect PATH`: the order comes as JSON on standard input, the answer is written to PATH. How
+//! far it is, in percent, is a line on standard output, once a second.
 
 use super::collect::collect;
 use super::error::{CollectError, FilesError};
@@ -37,7 +38,10 @@ fn obey(answer: &Path) -> Result<(), CollectError> {
     let mut order = Vec::new();
     std::io::stdin().read_to_end(&mut order).map_err(FilesError::new("read the order from", "-"))?;
     let order: Collect = serde_json::from_slice(&order).map_err(|source| CollectError::Order { source })?;
-    let collected = collect(&order)?;
+    let mut told = std::io::stdout().lock();
+    // Whoever listened may have gone: the output is brought home all the same.
+    let mut tell = |percent: u8| drop(writeln!(told, "{percent}").and_then(|()| told.flush()));
+    let collected = collect(&order, &mut tell)?;
     write_durably(answer, &collected)
 }
 

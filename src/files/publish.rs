@@ -3,6 +3,7 @@
 use super::collect::{hash, parent};
 use super::copy::Copier;
 use super::error::FilesError;
+use super::progress::Progress;
 use super::search::shown;
 use super::tree::{self, Dir};
 use crate::model::{Collect, ReturnedFile};
@@ -16,14 +17,13 @@ const NAMES: usize = 1000;
 
 /// Copies what came back to `place`. What cannot be copied is a note: it is home already, this is only a copy.
 pub(super) fn publish(
-    order: &Collect,
-    output: &Dir,
-    place: &Path,
+    (order, output, place): (&Collect, &Dir, &Path),
     files: &[ReturnedFile],
     notes: &mut Vec<String>,
+    progress: &mut Progress<'_>,
 ) -> Result<(), FilesError> {
     let result = tree::make_root(place).and_then(|dir| {
-        let mut publisher = Publisher { order, output, place, dir: &dir, notes };
+        let mut publisher = Publisher { order, output, place, dir: &dir, notes, progress };
         for file in files {
             if let Err(error) = publisher.file(file) {
                 publisher.survive(error)?;
@@ -41,15 +41,16 @@ pub(super) fn publish(
     }
 }
 
-struct Publisher<'a> {
+struct Publisher<'a, 'p> {
     order: &'a Collect,
     output: &'a Dir,
     place: &'a Path,
     dir: &'a Dir,
     notes: &'a mut Vec<String>,
+    progress: &'a mut Progress<'p>,
 }
 
-impl Publisher<'_> {
+impl Publisher<'_, '_> {
     fn survive(&mut self, error: FilesError) -> Result<(), FilesError> {
         if error.is_worth_another_try() {
             return Err(error);
@@ -78,7 +79,8 @@ impl Publisher<'_> {
                 Taken::No => {
                     if !copied {
                         remove(&target, &partial, &target_path)?;
-                        Copier::new(u64::MAX).file(&open, &stat, (&target, &partial, &target_path))?;
+                        let mut tell = |bytes| self.progress.did(bytes);
+                        Copier::telling(&mut tell).file(&open, &stat, (&target, &partial, &target_path))?;
                         sync_file(&target, &partial, &target_path)?;
                         copied = true;
                     }
@@ -111,7 +113,7 @@ impl Publisher<'_> {
             Ok(_) => {}
         }
         let Ok((open, _)) = tree::open_file(dir, name) else { return Ok(Taken::ByAnother) };
-        let (_, blake3) = hash(&open).map_err(FilesError::new("read", path))?;
+        let (_, blake3) = hash(&open, &mut |_| {}).map_err(FilesError::new("read", path))?;
         Ok(if blake3 == file.blake3 { Taken::BySame } else { Taken::ByAnother })
     }
 }

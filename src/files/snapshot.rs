@@ -86,7 +86,7 @@ pub(super) fn partial_name(dest: &Path) -> PathBuf {
 }
 
 fn copy_nodes(
-    copier: &mut Copier,
+    copier: &mut Copier<'_>,
     (from, from_path): (&tree::Dir, &Path),
     (to, to_path): (&tree::Dir, &Path),
     nodes: &[Node],

@@ -163,6 +163,9 @@ pub struct JobRow {
     /// A cancel's undo window closes then; in the past: it is being carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_at: Option<i64>,
+    /// Who cancelled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_by: Option<String>,
     /// Not tried again before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<i64>,

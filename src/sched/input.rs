@@ -174,6 +174,13 @@ pub enum EngineReport {
         /// Why, in words.
         why: String,
     },
+    /// The output is being brought home.
+    Collecting {
+        /// Lease.
+        lease: LeaseId,
+        /// How far, in percent.
+        percent: u8,
+    },
     /// The lease's supervisor is gone without having said how its run ended. What was left of its tree has been ended.
     Missing {
         /// Lease.
@@ -209,6 +216,7 @@ impl EngineReport {
             | Self::Ended { lease, .. }
             | Self::Collected { lease, .. }
             | Self::CollectionWaits { lease, .. }
+            | Self::Collecting { lease, .. }
             | Self::Outlived { lease, .. }
             | Self::Gone { lease }
             | Self::Missing { lease, .. }

@@ -6,6 +6,7 @@ use crate::model::{
     AttemptNo, Bytes, Collected, Cursor, EndedBy, Enforcement, Event, Failure, Job, JobId, LeaseId, Now,
     Outcome, RunEnd, TaskIx,
 };
+use crate::sched::world::Collecting;
 
 /// How a run ended, with who says so.
 struct End {
@@ -43,7 +44,12 @@ pub(super) fn report(turn: &mut Turn<'_>, report: EngineReport) {
         }
         EngineReport::CollectionWaits { lease, why } => {
             if live_job(turn, lease, &[Cursor::Returning]).is_some() {
-                turn.world.leases.collection_waits(lease, Some(why));
+                turn.world.leases.collecting(lease, Some(Collecting::Waits(why)));
+            }
+        }
+        EngineReport::Collecting { lease, percent } => {
+            if live_job(turn, lease, &[Cursor::Returning]).is_some() {
+                turn.world.leases.collecting(lease, Some(Collecting::Percent(percent)));
             }
         }
         EngineReport::Missing { lease, heartbeat, at, gone, collecting, why } => {
@@ -202,7 +208,7 @@ fn collected(
 ) {
     let Some(job) = live_job(turn, lease, &[Cursor::Returning]) else { return };
     let Some(end) = turn.world.queue.run_end(job, task, attempt) else { return };
-    turn.world.leases.collection_waits(lease, None);
+    turn.world.leases.collecting(lease, None);
     let collected = result.unwrap_or_else(|why| Collected {
         missing: turn.world.queue.required_outputs(job),
         notes: vec![format!("the output could not be collected: {why}")],

@@ -4,10 +4,11 @@ use super::spec::LaunchSpec;
 use super::tree::Reaped;
 use crate::model::{Collect, Collected, Now, RunEnd, Span, Token};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
 /// The collector's exit code for a full disk: it is tried again until there is room.
 pub const DISK_FULL: i32 = 75;
@@ -56,7 +57,13 @@ impl CollectOrder {
     }
 
     /// Starts the collector. It carries its lease's token under a name of its own: it is not of the work.
-    pub fn spawn(&self, manifest: &Path, words: &Path, token: &Token) -> io::Result<std::process::Child> {
+    /// Its standard output, where it says how far it is, goes to `told`.
+    pub fn spawn(
+        &self,
+        (manifest, words): (&Path, &Path),
+        token: &Token,
+        told: Stdio,
+    ) -> io::Result<std::process::Child> {
         let (program, arguments) = self
             .collector
             .split_first()
@@ -76,7 +83,7 @@ impl CollectOrder {
             .env(COLLECTOR_TOKEN, &token.0)
             .current_dir("/")
             .stdin(Stdio::from(input))
-            .stdout(Stdio::null())
+            .stdout(told)
             .stderr(stderr)
             .process_group(0);
         let child = command.spawn()?;
@@ -97,6 +104,8 @@ pub(super) struct Collection {
     words: PathBuf,
     token: Token,
     pid: Option<i32>,
+    /// What it says of how far it is.
+    told: Option<ChildStdout>,
     again_at: Option<Span>,
     wait: Span,
 }
@@ -110,6 +119,7 @@ impl Collection {
             words: spec.run_dir.join("collect.err"),
             token: spec.token.clone(),
             pid: None,
+            told: None,
             again_at: None,
             wait: AGAIN,
         };
@@ -154,12 +164,39 @@ impl Collection {
     }
 
     fn spawn(&mut self) -> Result<(), String> {
-        let child = self
+        let mut child = self
             .order
-            .spawn(&self.manifest, &self.words, &self.token)
+            .spawn((&self.manifest, &self.words), &self.token, Stdio::piped())
             .map_err(|error| format!("the collector could not be started: {error}"))?;
         self.pid = Some(child.id() as i32);
+        // Nobody waits for a word that may never come; without its words a collection goes on all the same.
+        let is_set = |told: &ChildStdout| rustix::io::ioctl_fionbio(told, true).is_ok();
+        self.told = child.stdout.take().filter(is_set);
         Ok(())
+    }
+
+    /// Where its words come from.
+    pub(super) fn pipe(&self) -> Option<BorrowedFd<'_>> {
+        self.told.as_ref().map(AsFd::as_fd)
+    }
+
+    /// How far it is in percent, if it has said so since this was asked last.
+    pub(super) fn percent(&mut self) -> Option<u8> {
+        let told = self.told.as_mut()?;
+        let mut bytes = [0; 256];
+        match told.read(&mut bytes) {
+            Ok(0) => {
+                self.told = None;
+                None
+            }
+            Ok(n) => std::str::from_utf8(&bytes[..n]).ok()?.lines().next_back()?.parse().ok(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
+            Err(_) => {
+                self.told = None;
+                None
+            }
+        }
     }
 }
 

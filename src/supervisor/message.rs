@@ -70,6 +70,11 @@ pub enum News {
         /// Why, in words.
         why: String,
     },
+    /// The output is being brought home.
+    Collecting {
+        /// How far, in percent.
+        percent: u8,
+    },
     /// To a ping.
     Pong,
 }

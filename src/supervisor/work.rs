@@ -192,7 +192,11 @@ impl Supervisor {
         let mut fds = vec![PollFd::new(&self.children, PollFlags::IN)];
         let control_from = fds.len();
         fds.extend(self.control.poll_fds());
-        if let Some(pipe) = running.and_then(|running| running.pipe()) {
+        let told = match &self.attempt {
+            Some(Attempt { phase: Phase::Collecting(collection), .. }) => collection.pipe(),
+            _ => None,
+        };
+        if let Some(pipe) = running.and_then(|running| running.pipe()).or(told) {
             fds.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
         }
         let _ = poll(&mut fds, Some(&timeout));
@@ -267,6 +271,9 @@ impl Supervisor {
                 self.turn_running(now, nobody_left)
             }
             Some(Phase::Collecting(collection)) => {
+                if let Some(percent) = collection.percent() {
+                    self.control.tell(&News::Collecting { percent });
+                }
                 if let Some(result) = collection.turn(now) {
                     self.collected(result.err());
                 }

@@ -86,6 +86,7 @@ pub(crate) fn row(id: u64, state: Cursor) -> JobRow {
         finish_by: None,
         late: false,
         cancel_at: None,
+        cancel_by: None,
         retry_at: None,
         retry_of: None,
         staging: None,

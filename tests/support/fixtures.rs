@@ -66,6 +66,7 @@ pub(crate) fn job(id: u64, user: &str, name: &str, gpus: u32) -> JobRow {
         finish_by: None,
         late: false,
         cancel_at: None,
+        cancel_by: None,
         retry_at: None,
         retry_of: None,
         staging: None,

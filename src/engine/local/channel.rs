@@ -258,6 +258,9 @@ impl Line {
                 Some(News::CollectionWaits { why }) => {
                     report(EngineReport::CollectionWaits { lease: *lease, why });
                 }
+                Some(News::Collecting { percent }) => {
+                    report(EngineReport::Collecting { lease: *lease, percent });
+                }
                 // A supervisor of something else: whoever put it there, it is not listened to.
                 Some(News::Hello { token: other, .. }) if other != *token => self.open = false,
                 Some(News::Hello { .. } | News::Pong) | None => {}

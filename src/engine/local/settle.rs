@@ -15,6 +15,7 @@ use rustix::process::Signal;
 use rustix::time::Timespec;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// A supervisor that lives but is not to be reached is given this many tries of 20 ms.
 const CONNECT_TRIES: u32 = 50;
@@ -248,7 +249,8 @@ fn run_collector(
     let words = run_dir.join("collect.err");
     let manifest = collection::manifest_path(run_dir, task, attempt);
     loop {
-        let ended = order.spawn(&manifest, &words, &lost.token).and_then(|mut child| child.wait());
+        let ended =
+            order.spawn((&manifest, &words), &lost.token, Stdio::null()).and_then(|mut child| child.wait());
         let status = match ended {
             Ok(status) => status,
             Err(error) => return Some(Err(format!("the collector could not be started: {error}"))),

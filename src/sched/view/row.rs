@@ -7,7 +7,7 @@ use crate::model::{
 use crate::protocol::{EditMark, JobRow, OpenLease, TaskCounts};
 use crate::sched::forecast::Forecast;
 use crate::sched::plan::{Reason, ask};
-use crate::sched::world::World;
+use crate::sched::world::{Collecting, World};
 use std::path::PathBuf;
 
 /// What a job holds now.
@@ -47,6 +47,7 @@ pub(super) fn indices(world: &World, job: &Job) -> Vec<u32> {
 /// A job as lists show it.
 pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> JobRow {
     let ask = ask(world, job);
+    let cancel = job.cancel.as_ref().filter(|_| job.done.is_none());
     let (closed_gpu_ms, closed_core_ms, waived_gpu_ms) = world.ledger.sums(job.id, &frame.now);
     let Holding { open, devices, indices } = holding(world, job);
     let (mean_utilisation, peak_gpu_memory) = usage(world, job, &open);
@@ -55,8 +56,7 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
     let reason = outlook.reasons.get(&job.id);
     let (place, why) = place_and_why(world, (job, state), reason, frame, &indices);
     let forecast = outlook.forecasts.get(&job.id).cloned().unwrap_or_default();
-    let directory = if frame.brief { PathBuf::default() } else { frame.jobs_dir.join(job.folder()) };
-    let log = if frame.brief { PathBuf::default() } else { directory.join("log.txt") };
+    let [directory, log] = paths(job, frame);
     JobRow {
         id: job.id,
         revision: Revision::default(),
@@ -93,7 +93,8 @@ pub fn row(world: &World, job: &Job, outlook: &Outlook, frame: &Frame<'_>) -> Jo
         finishes_at: forecast.finishes_at.filter(|_| job.done.is_none()),
         finish_by: job.spec.request.finish_by_ms,
         late: late(job, &forecast, frame.now.wall_ms),
-        cancel_at: job.cancel.as_ref().filter(|_| job.done.is_none()).map(|cancel| cancel.due.wall_ms),
+        cancel_at: cancel.map(|cancel| cancel.due.wall_ms),
+        cancel_by: cancel.map(|cancel| cancel.by.clone()),
         retry_at: reason.and_then(|(_, reason)| match reason {
             Reason::RetryAt { at_ms } => Some(*at_ms),
             _ => None,
@@ -184,23 +185,33 @@ fn place_and_why(
         Cursor::Renting => (None, Some(format!("starting on {}", on()))),
         Cursor::Running => (None, Some(on())),
         Cursor::Returning => {
-            let why = "collecting output".to_owned();
-            (
-                None,
-                Some(match collection_waits(world, job) {
-                    Some(waits) => format!("{why}: {}; tried again", clean_line(waits)),
-                    None => why,
-                }),
-            )
+            let why = match how_collecting(world, job) {
+                Some(Collecting::Waits(why)) => {
+                    format!("collecting output: {}; tried again", clean_line(why))
+                }
+                Some(Collecting::Percent(percent)) => format!("copying {percent}%"),
+                None => "collecting output".to_owned(),
+            };
+            (None, Some(why))
         }
         Cursor::Releasing => (None, Some("releasing".to_owned())),
         Cursor::Done => (None, None),
     }
 }
 
-/// Why its output is not home yet, where the disk is in the way.
-fn collection_waits<'w>(world: &'w World, job: &Job) -> Option<&'w str> {
-    world.leases.why_collection_waits(job.tasks.iter().find_map(|task| task.current().state.lease())?)
+/// Its folder and its log; where lists are brief, neither.
+fn paths(job: &Job, frame: &Frame<'_>) -> [PathBuf; 2] {
+    if frame.brief {
+        return [PathBuf::default(), PathBuf::default()];
+    }
+    let directory = frame.jobs_dir.join(job.folder());
+    let log = directory.join("log.txt");
+    [directory, log]
+}
+
+/// How the collection of its output goes, where there is something to say.
+fn how_collecting<'w>(world: &'w World, job: &Job) -> Option<&'w Collecting> {
+    world.leases.how_collecting(job.tasks.iter().find_map(|task| task.current().state.lease())?)
 }
 
 /// Whether a job misses its deadline: it has, or it will as things are; one that no forecast reaches if its limit says so.

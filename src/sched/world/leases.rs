@@ -14,8 +14,17 @@ pub struct Leases {
     late_since: BTreeMap<LeaseId, Now>,
     /// Who did not answer its kill, by lease, for people. Not durable: the engine says it again.
     outlived: BTreeMap<LeaseId, String>,
-    /// Why the output of a lease is not home yet, where the disk is in the way. Not durable.
-    waiting: BTreeMap<LeaseId, String>,
+    /// How the collection of a lease's output goes, where there is something to say. Not durable.
+    collecting: BTreeMap<LeaseId, Collecting>,
+}
+
+/// How the collection of an output goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Collecting {
+    /// So much of it is home, in percent.
+    Percent(u8),
+    /// The disk is in the way: why, in words.
+    Waits(String),
 }
 
 /// How a lease ended.
@@ -69,17 +78,17 @@ impl Leases {
         }
     }
 
-    /// Notes why the output of a lease is not home yet; `None`: nothing is in the way any more.
-    pub(in crate::sched) fn collection_waits(&mut self, id: LeaseId, why: Option<String>) {
-        match why {
-            Some(why) => drop(self.waiting.insert(id, why)),
-            None => drop(self.waiting.remove(&id)),
+    /// Notes how the collection of a lease's output goes; `None`: it is over.
+    pub(in crate::sched) fn collecting(&mut self, id: LeaseId, how: Option<Collecting>) {
+        match how {
+            Some(how) => drop(self.collecting.insert(id, how)),
+            None => drop(self.collecting.remove(&id)),
         }
     }
 
-    /// Why the output of a lease is not home yet, where the disk is in the way.
-    pub fn why_collection_waits(&self, id: LeaseId) -> Option<&str> {
-        self.waiting.get(&id).map(String::as_str)
+    /// How the collection of a lease's output goes, where there is something to say.
+    pub fn how_collecting(&self, id: LeaseId) -> Option<&Collecting> {
+        self.collecting.get(&id)
     }
 
     /// Who of a lease did not answer a kill, in words.

@@ -9,7 +9,7 @@ mod people;
 mod pool;
 mod queue;
 
-pub use leases::Leases;
+pub use leases::{Collecting, Leases};
 pub use ledger::Ledger;
 pub use people::People;
 pub(in crate::sched) use pool::PROOFS;
