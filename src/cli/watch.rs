@@ -55,7 +55,8 @@ fn follow(
     let (waiting, running): (Vec<_>, Vec<_>) = active.partition(|row| row.state == Cursor::Queued);
     let word = if again { "connected again" } else { "watching" };
     let (running, waiting, gpus) = (running.len(), waiting.len(), first.gpus.len());
-    let text = format!("{word}: {running} running, {waiting} waiting, {gpus} GPUs");
+    let plural = if gpus == 1 { "" } else { "s" };
+    let text = format!("{word}: {running} running, {waiting} waiting, {gpus} GPU{plural}");
     say(&About::Connection { live: true }, &text, first.at.wall_ms, (as_json, setup), io)?;
     io.flush()?;
     // What is there at the beginning is not news; what happened while nobody was told of it is.
