@@ -300,7 +300,7 @@ fn situations() -> Vec<Person> {
         lost.ui.known = false;
         let mut stale = Person::at(snap, (80, 24));
         stale.ui.connection = Connection::Stale { age: Span::secs(14) };
-        out.extend([help, confirm, typing, lost, stale]);
+        out.extend(vec![help, confirm, typing, lost, stale]);
         if let Some(gpu) = out[0].snap.gpus.first().map(|gpu| gpu.uuid.clone()) {
             let mut clear = Person::at(in_quarantine(&gpu), (80, 24));
             clear.ui.overlay = Some(Overlay::Clear(Clear { gpu, since: now(), button: Button::Cancel }));
@@ -595,7 +595,7 @@ fn a_filter_narrows_as_it_is_typed_and_is_never_hidden() {
         ("gpu:4", vec![144]),
         ("RENT", vec![146]),
     ] {
-        person.ui.filter = typed.into();
+        person.ui.filters.jobs = typed.into();
         settle(&mut person.ui, &person.snap);
         assert_eq!(person.shown_jobs(), left, "{typed}");
     }
@@ -761,7 +761,7 @@ fn esc_never_quits_and_q_goes_back_before_it_does() {
     assert_eq!(person.press("Enter q"), Vec::new());
     assert_eq!(person.press("q"), [UiCommand::Quit]);
     assert_eq!(person.press("/ a C-c"), Vec::new(), "only the input is closed");
-    assert!(person.ui.filter.is_empty() && !person.ui.typing);
+    assert!(person.ui.filters.jobs.is_empty() && !person.ui.typing);
     assert_eq!(person.press("x C-c"), Vec::new(), "only the question is closed");
     assert_eq!(person.press("C-c"), [UiCommand::Quit]);
     assert_eq!(person.press("C-l C-z"), [UiCommand::Repaint, UiCommand::Suspend]);

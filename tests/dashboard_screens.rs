@@ -447,7 +447,7 @@ fn what_a_move_does_to_others_is_asked_first_and_shown_while_it_settles() {
     assert_eq!(person.message(), "moves 2 jobs later, 1 will miss its deadline");
     let sees = person.sees();
     let line = |id: &str| sees.lines().find(|line| line.contains(id)).unwrap().to_owned();
-    assert!(line(" 151 WAIT").contains("~10:20 -> 11:40 "), "{}", line(" 151 WAIT"));
+    assert!(line(" 151 WAIT").contains("~about 10:20 -> 11:40 "), "{}", line(" 151 WAIT"));
     person.ui.size = (300, 80);
     let wide = person.sees();
     assert!(wide.contains("~about 10:20 -> 11:40"), "{wide}");

@@ -354,6 +354,8 @@ fn options() -> Options {
         tz: jiff::tz::TimeZone::UTC,
         me: String::new(),
         keys: std::collections::BTreeMap::new(),
+        columns: Vec::new(),
+        history_columns: Vec::new(),
         low_bandwidth: false,
         mouse: false,
         sync: true,

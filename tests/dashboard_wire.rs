@@ -392,13 +392,13 @@ fn without_a_scheduler_numbers_are_dim_ages_grow_and_it_can_be_started() {
     assert_eq!(update(&mut screen.ui, Action::Open, &screen.snap, now), vec![UiCommand::Start]);
     // Selection and filter are what they were when it is back.
     screen.ui.known = true;
-    screen.ui.filter = "young".into();
+    screen.ui.filters.jobs = "young".into();
     settle(&mut screen.ui, &screen.snap);
     let (job, top) = (screen.ui.queue_job, screen.ui.tops.clone());
     let again = FeedEvent::Snapshot(Box::new(screen.snap.clone()));
     receive(&mut screen.ui, &mut screen.snap, again, now);
     assert!(screen.ui.connected());
-    assert_eq!((screen.ui.queue_job, &screen.ui.tops, screen.ui.filter.text()), (job, &top, "young"));
+    assert_eq!((screen.ui.queue_job, &screen.ui.tops, screen.ui.filters.jobs.text()), (job, &top, "young"));
     assert_eq!(update(&mut screen.ui, Action::Start, &screen.snap, now), Vec::new(), "it runs");
 }
 

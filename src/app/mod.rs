@@ -218,6 +218,8 @@ fn show(setup: &Setup, args: &DashboardArgs, may_start: bool) -> ExitCode {
     let ui = &setup.config.ui;
     options.low_bandwidth = args.low_bandwidth || ui.low_bandwidth;
     (options.mouse, options.sync, options.notify) = (ui.mouse, ui.sync, ui.notify);
+    options.columns.clone_from(&ui.columns);
+    options.history_columns.clone_from(&ui.history_columns);
     match tui::run(options, connector::Scheduler::new(setup.clone(), may_start)) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => complain(&chain(&error)),

@@ -187,6 +187,12 @@ pub struct UiConfig {
     /// How the dashboard tells of a job that ended while its window had no focus: `off`, `bell`, or `osc9`, which some
     /// terminals show as a notification of the desktop.
     pub notify: Notify,
+    /// The columns of the queue, from left to right: user name gpus priority held time project submitted start limit why.
+    /// `C` in the dashboard shows them, and tells what to write here.
+    pub columns: Vec<String>,
+    /// The columns of the history: user result held end waited ran peak load gpu-peak gpus priority project submitted
+    /// start name.
+    pub history_columns: Vec<String>,
 }
 
 /// Whether something turns while one waits.
@@ -222,6 +228,8 @@ impl Default for UiConfig {
             low_bandwidth: false,
             spinner: Spinner::Off,
             notify: Notify::Off,
+            columns: Vec::new(),
+            history_columns: Vec::new(),
         }
     }
 }

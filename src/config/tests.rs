@@ -29,7 +29,7 @@ fn every_key_can_be_set() {
         rates = {gpu_hour = 1.5, core_hour = 0.02}
         keep = {days = 30, gib = 100}
         notify.command = ["mail", "ana"]
-        ui = {ascii = true, mouse = true, sync = false, low_bandwidth = true, spinner = "on", notify = "osc9"}
+        ui = {ascii = true, mouse = true, sync = false, low_bandwidth = true, spinner = "on", notify = "osc9", columns = ["name", "why"]}
         [keys]
         cancel = ["x", "f9"]
         "#,

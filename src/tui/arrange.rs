@@ -7,7 +7,7 @@ use crate::model::{Cursor, JobId, Now};
 use crate::protocol::{JobRow, Snapshot};
 use crate::tui::layout::Pane;
 use crate::tui::look::text::{between, hours, state};
-use crate::tui::panels::columns::Column;
+use crate::tui::panels::columns::{self, Column};
 use crate::tui::rows;
 use crate::tui::ui::Ui;
 use jiff::Timestamp;
@@ -127,6 +127,8 @@ pub struct Arranged {
     pub group: Group,
     /// Columns that are scrolled away.
     pub sideways: usize,
+    /// The columns in their order, and whether each is shown.
+    pub columns: Vec<(Column, bool)>,
     /// The order as it was last made.
     kept: Vec<JobId>,
 }
@@ -151,24 +153,33 @@ pub struct Tables {
     pub queue: Arranged,
     /// The history.
     pub history: Arranged,
-    /// The queue's columns in their order, and whether each is shown.
-    pub columns: Vec<(Column, bool)>,
     /// When the cursor was last moved, on the boot clock.
     pub moved_at: u64,
 }
 
 impl Default for Tables {
     fn default() -> Self {
-        Self {
-            queue: Arranged::default(),
-            history: Arranged::default(),
-            columns: Column::defaults(),
-            moved_at: 0,
-        }
+        let of = |pane| Arranged { columns: columns::defaults(pane), ..Arranged::default() };
+        Self { queue: of(Pane::Queue), history: of(Pane::History), moved_at: 0 }
     }
 }
 
 impl Tables {
+    /// Has the columns of these names, queue and history; what is wrong with the names.
+    pub fn choose(&mut self, queue: &[String], history: &[String]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (pane, key, names) in
+            [(Pane::Queue, "columns", queue), (Pane::History, "history_columns", history)]
+        {
+            if !names.is_empty() {
+                let (chosen, unknown) = columns::named(pane, names);
+                self.of_mut(pane).columns = chosen;
+                wrong.extend(unknown.into_iter().map(|why| format!("ui.{key}: {why}")));
+            }
+        }
+        wrong
+    }
+
     /// The table of a pane; the queue's where a pane has none.
     pub(in crate::tui) const fn of(&self, pane: Pane) -> &Arranged {
         if matches!(pane, Pane::History) { &self.history } else { &self.queue }

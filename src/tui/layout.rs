@@ -139,6 +139,11 @@ pub(in crate::tui) fn foremost(ui: &Ui) -> Pane {
     if ui.zoom && ui.opened.is_none() { ui.focus } else { main_pane(ui) }
 }
 
+/// The pane whose filter is typed: the inbox where it has the keys, else what has the screen.
+pub(in crate::tui) fn filtered(ui: &Ui) -> Pane {
+    if ui.focus == Pane::Inbox { Pane::Inbox } else { foremost(ui) }
+}
+
 /// Cuts rows off the top and the bottom of an area.
 struct Cutter(Rect);
 
@@ -200,7 +205,7 @@ pub(in crate::tui) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
             layout.header = rest.top(1);
             layout.meter = rest.top(1);
             if queue {
-                layout.gpus = rest.top(crate::tui::panels::gpus::grid_rows(snap.gpus.len()));
+                layout.gpus = rest.top(crate::tui::panels::gpugrid::grid_rows(snap.gpus.len()));
             }
             layout.tabs = rest.top(1);
             layout.keys = rest.bottom(1);

@@ -3,12 +3,11 @@
 //! [`wanted`] is the one place that says what is asked for, [`took`] the one that takes answers in.
 
 use crate::model::{JobId, Now};
-use crate::protocol::{
-    Change, GpuHistory, JobRow, MeterBy, MeterTable, Query, Reply, Snapshot, Timeline, WhatIf,
-};
+use crate::protocol::{Change, GpuHistory, JobRow, MeterBy, MeterTable, Query, Reply, Snapshot, Timeline};
+use crate::tui::effect::{self, Effect};
 use crate::tui::layout::{Pane, foremost, plan};
 use crate::tui::shell::feed::UiCommand;
-use crate::tui::ui::{Level, Screen, Ui};
+use crate::tui::ui::{Screen, Ui};
 use ratatui::layout::Rect;
 
 /// Something that is asked for.
@@ -132,17 +131,6 @@ struct Pace {
     on_change: bool,
 }
 
-/// What a change that is under way does to the others.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Effect {
-    /// The job that is changed.
-    pub job: JobId,
-    /// What it does.
-    pub it: WhatIf,
-    /// It is shown until then, on the boot clock.
-    pub until: u64,
-}
-
 /// Everything that was fetched.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fetched {
@@ -158,8 +146,8 @@ pub struct Fetched {
     pub wanted_done: u32,
     /// Parts of an answer that is not whole yet.
     parts: Vec<JobRow>,
-    /// What the newest change does to others.
-    pub effect: Option<Effect>,
+    /// What the newest action does to others.
+    pub effect: Effect,
 }
 
 /// A ring's step is not known before the first answer.
@@ -168,8 +156,6 @@ const FIRST_STEP_MS: u64 = 5_000;
 const LEDGER_MS: u64 = 15_000;
 /// The future moves although nothing changes.
 const FUTURE_MS: u64 = 60_000;
-/// How long an effect is shown.
-const EFFECT_MS: u64 = 10_000;
 
 /// What the screen shows now and how often it is asked for.
 fn wanted(ui: &Ui, snap: &Snapshot) -> Vec<(Look, Pace)> {
@@ -246,7 +232,7 @@ pub(in crate::tui) fn deadline(ui: &Ui, snap: &Snapshot) -> Option<u64> {
     let asks = ui.connected() && ui.known && ui.frozen.is_none();
     let next = asks
         .then(|| wanted(ui, snap).into_iter().filter_map(|(look, pace)| again(ui, snap, &look, pace)).min());
-    [next.flatten(), ui.fetched.effect.as_ref().map(|effect| effect.until)].into_iter().flatten().min()
+    [next.flatten(), ui.fetched.effect.until()].into_iter().flatten().min()
 }
 
 /// The connection is a new one: nothing that was asked is answered any more.
@@ -274,11 +260,7 @@ pub(in crate::tui) fn took(ui: &mut Ui, look: Look, reply: Reply) {
             }
         }
         (Look::WhatIf { job, .. }, Reply::WhatIf(it)) => {
-            let words = effect_words(&it, job);
-            fetched.effect = Some(Effect { job, it, until: now.boottime_ms + EFFECT_MS });
-            if let Some(words) = words {
-                ui.say(Level::Info, words, None);
-            }
+            effect::took(ui, job, it);
         }
         (_, Reply::Refused { message } | Reply::Unavailable { message } | Reply::NotFound { message }) => {
             let slot = match look {
@@ -322,43 +304,3 @@ pub(in crate::tui) fn has_further(ui: &Ui, snap: &Snapshot) -> bool {
 const FULL: usize = 200;
 /// As far back as a screen goes; the ledger and `overnight ls --all` have the rest.
 const FURTHEST: u32 = 5_000;
-
-/// An effect that has been shown long enough goes.
-pub(in crate::tui) fn tick(ui: &mut Ui) {
-    let now = ui.now.boottime_ms;
-    ui.fetched.effect = ui.fetched.effect.take().filter(|effect| effect.until > now);
-}
-
-/// What a change does to others, in one line; `None`: nothing.
-pub(in crate::tui) fn effect_words(it: &WhatIf, job: JobId) -> Option<String> {
-    let others = it.rows.iter().filter(|row| row.job != job);
-    let (mut later, mut sooner, mut late) = (0_u32, 0_u32, 0_u32);
-    for row in others {
-        match (row.old.starts_at, row.new.starts_at) {
-            (Some(old), Some(new)) if new > old => later += 1,
-            (Some(old), Some(new)) if new < old => sooner += 1,
-            (Some(_), None) => later += 1,
-            _ => {}
-        }
-        late += u32::from(row.new.late && !row.old.late);
-    }
-    let jobs = |n: u32| if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") };
-    let mut words = Vec::new();
-    if later > 0 {
-        words.push(format!("moves {} later", jobs(later)));
-    }
-    if sooner > 0 {
-        words.push(format!("{}{} sooner", if later > 0 { "" } else { "moves " }, jobs(sooner)));
-    }
-    if late > 0 {
-        words.push(format!("{late} will miss {} deadline", if late == 1 { "its" } else { "their" }));
-    }
-    let own = it.rows.iter().find(|row| row.job == job).is_some_and(|row| row.new.late && !row.old.late);
-    if own {
-        words.push("it will miss its own deadline".to_owned());
-    }
-    if it.more > 0 && !words.is_empty() {
-        words.push(format!("{} more further back", it.more));
-    }
-    (!words.is_empty()).then(|| words.join(", "))
-}

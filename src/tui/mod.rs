@@ -13,6 +13,7 @@
 
 mod arrange;
 mod deadline;
+mod effect;
 mod errand;
 mod field;
 mod figures;
@@ -37,7 +38,8 @@ use layout::{Kind, Layout};
 use look::canvas::Canvas;
 use look::theme::Role as R;
 use panels::{
-    detail, frames, gpus, gpuscreen, header, history, inbox, life, log, meter, meterscreen, queue, statusline,
+    detail, frames, gpugrid, gpus, gpuscreen, header, history, inbox, life, log, meter, meterscreen, queue,
+    statusline,
 };
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -47,9 +49,10 @@ use std::cell::{Cell, OnceCell};
 
 pub use arrange::{Arranged, Group, Key, Tables};
 pub use deadline::next_deadline;
+pub use effect::Effect;
 pub use errand::{Brought, Browsed, Errand};
 pub use field::Field;
-pub use filter::{Filter, FilterError};
+pub use filter::{Device, Filter, FilterError, Filtered, Filters, Subject};
 pub use fold::{Incomplete, fold};
 pub use keys::page as keys_page;
 pub use keys::{Action, Binding, Chord, KeyError, Keymap, Mode, Modes, Row, TABLE};
@@ -63,7 +66,7 @@ pub use look::theme::{
     list as list_themes, load,
 };
 pub use look::vision::{Need, Sight};
-pub use looks::{Effect, Fetched, Look, Slot, Taken, due};
+pub use looks::{Fetched, Look, Slot, Taken, due};
 pub use news::{receive, tick};
 pub use overlay::{
     Bulk, Button, Chooser, Clear, Columns, Confirm, CopyMenu, Diff, Find, Fix, Mended, Menu, Overlay, Picker,
@@ -206,8 +209,8 @@ fn everything(c: &mut Canvas<'_>, ui: &Ui, snap: &Snapshot) {
     header::paint(c, v, &layout);
     header::meter_line(c, layout.meter, v);
     match layout.kind {
-        Kind::Compact => gpus::one_line(c, layout.gpus, v),
-        _ => gpus::grid(c, layout.gpus, v),
+        Kind::Compact => gpugrid::one_line(c, layout.gpus, v),
+        _ => gpugrid::grid(c, layout.gpus, v),
     }
     frames::tabs(c, v, &layout);
     for (pane, rect, framed) in &layout.panes {

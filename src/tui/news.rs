@@ -3,6 +3,7 @@
 use crate::model::{JobId, Now, Outcome, Span};
 use crate::protocol::{Connection, JobDetail, JobRow, Reply, Snapshot};
 use crate::tui::arrange;
+use crate::tui::effect;
 use crate::tui::figures;
 use crate::tui::fold::{fold, newly_done};
 use crate::tui::look::text;
@@ -149,7 +150,7 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
             if let Some(job) = job {
                 ui.pending.remove(&job);
                 // What was refused has no effect.
-                ui.fetched.effect = ui.fetched.effect.take().filter(|effect| effect.job != job);
+                effect::end(ui, job);
             }
             if !matches!(asked, Asked::Detail(_) | Asked::Ping | Asked::Subscription) {
                 ui.say(Level::Error, message, None);
@@ -198,8 +199,7 @@ fn done(ui: &mut Ui, asked: Asked, job: Option<JobId>, message: String) {
         return;
     }
     // What a change does to others was told just before, and is told with it.
-    let effect = ui.fetched.effect.as_ref().filter(|effect| Some(effect.job) == job);
-    let words = effect.and_then(|effect| looks::effect_words(&effect.it, effect.job));
+    let words = job.and_then(|job| ui.fetched.effect.words_of(job));
     let message = match words {
         Some(words) => format!("{message}; {words}"),
         None => message,
@@ -222,7 +222,7 @@ pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
     if let Connection::Lost { retry_in, .. } = &mut ui.connection {
         *retry_in = Span(ui.retry_at.saturating_sub(now.boottime_ms));
     }
-    looks::tick(ui);
+    effect::tick(ui);
     pending::settle(ui, snap)
 }
 

@@ -1,9 +1,10 @@
 //! Which rows the lists show, in which order, and which of them is under the cursor. Pure.
 
 use crate::model::JobId;
-use crate::protocol::{InboxState, JobRow, Snapshot};
+use crate::protocol::{GpuRow, InboxRow, InboxState, JobRow, Snapshot};
 use crate::tui::arrange;
-use crate::tui::layout::{Pane, main_pane, plan};
+use crate::tui::filter::Device;
+use crate::tui::layout::{Pane, foremost, main_pane, plan};
 use crate::tui::looks;
 use crate::tui::ui::{Screen, Ui};
 use crate::tui::update::{marks, pending};
@@ -45,7 +46,7 @@ impl Deref for QueueRow<'_> {
 /// The rows of the queue, pending moves applied.
 pub(in crate::tui) fn queue<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<QueueRow<'a>> {
     let mut jobs = pending::line(ui, snap);
-    if ui.mine || !ui.filter.is_empty() {
+    if ui.mine || !ui.filters.jobs.is_empty() {
         jobs.retain(|row| passes(ui, snap, row));
     }
     arrange::arrange(ui, Pane::Queue, &mut jobs);
@@ -61,7 +62,19 @@ pub(in crate::tui) fn history<'a>(ui: &'a Ui, snap: &'a Snapshot) -> Vec<&'a Job
 }
 
 fn passes(ui: &Ui, snap: &Snapshot, row: &JobRow) -> bool {
-    (!ui.mine || row.user == ui.me(snap)) && ui.filter.matches(row)
+    (!ui.mine || row.user == ui.me(snap)) && ui.filters.jobs.matches(row)
+}
+
+/// The devices: on their own screen those that pass its filter, beside the queue all.
+pub(in crate::tui) fn gpus<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<&'a GpuRow> {
+    let all = ui.filters.gpus.is_empty() || foremost(ui) != Pane::Gpus;
+    let passes = |gpu: &&GpuRow| all || ui.filters.gpus.matches(&Device { gpu, jobs: &snap.jobs });
+    snap.gpus.iter().filter(passes).collect()
+}
+
+/// The files of the inbox.
+pub(in crate::tui) fn files<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<&'a InboxRow> {
+    snap.inbox.iter().filter(|row| ui.filters.files.matches(*row)).collect()
 }
 
 /// How many files of the inbox are refused.
@@ -109,12 +122,12 @@ pub(in crate::tui) fn cursor(ui: &Ui, snap: &Snapshot, pane: Pane) -> (usize, Op
             (rows.len(), ui.history_job.and_then(|job| rows.iter().position(|row| row.id == job)))
         }
         Pane::Gpus => {
-            let at = ui.gpu.as_ref().and_then(|gpu| snap.gpus.iter().position(|row| row.uuid == *gpu));
-            (snap.gpus.len(), at)
+            let rows = gpus(ui, snap);
+            (rows.len(), ui.gpu.as_ref().and_then(|gpu| rows.iter().position(|row| row.uuid == *gpu)))
         }
         Pane::Inbox => {
-            let at = ui.file.as_ref().and_then(|file| snap.inbox.iter().position(|row| row.name == *file));
-            (snap.inbox.len(), at)
+            let rows = files(ui, snap);
+            (rows.len(), ui.file.as_ref().and_then(|file| rows.iter().position(|row| row.name == *file)))
         }
         Pane::Meter | Pane::Job | Pane::Log => (0, None),
     }
@@ -149,8 +162,8 @@ pub(in crate::tui) fn select(ui: &mut Ui, snap: &Snapshot, pane: Pane, row: usiz
     match pane {
         Pane::Queue => ui.queue_job = queue(ui, snap).get(row).map(|row| row.id),
         Pane::History => ui.history_job = history(ui, snap).get(row).map(|row| row.id),
-        Pane::Gpus => ui.gpu = snap.gpus.get(row).map(|row| row.uuid.clone()),
-        Pane::Inbox => ui.file = snap.inbox.get(row).map(|row| row.name.clone()),
+        Pane::Gpus => ui.gpu = gpus(ui, snap).get(row).map(|row| row.uuid.clone()),
+        Pane::Inbox => ui.file = files(ui, snap).get(row).map(|row| row.name.clone()),
         Pane::Meter | Pane::Job | Pane::Log => {}
     }
     ui.at.insert(pane, row);

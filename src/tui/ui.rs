@@ -5,7 +5,7 @@
 use crate::model::{JobId, Now, Span, Uuid};
 use crate::protocol::{Connection, GpuRow, JobDetail, Snapshot};
 use crate::tui::arrange::Tables;
-use crate::tui::filter::Filter;
+use crate::tui::filter::Filters;
 use crate::tui::keys::Keymap;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Glyphs;
@@ -142,6 +142,15 @@ pub struct Said {
     pub text: String,
 }
 
+/// What is under the cursor of each list that can be filtered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cursors {
+    queue: Option<JobId>,
+    history: Option<JobId>,
+    gpu: Option<Uuid>,
+    file: Option<String>,
+}
+
 /// What is seen of the log on the screen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogView {
@@ -196,8 +205,8 @@ pub struct Ui {
     pub overlay: Option<Overlay>,
     /// The filter is being typed.
     pub typing: bool,
-    /// The filter of the tables.
-    pub filter: Filter,
+    /// What the tables are filtered by.
+    pub filters: Filters,
     /// Own jobs only.
     pub mine: bool,
     /// The job under the cursor in the queue.
@@ -242,8 +251,8 @@ pub struct Ui {
     pub themes: Vec<(String, String)>,
     /// How the tables are ordered and grouped.
     pub tables: Tables,
-    /// The jobs under the cursors of queue and history when the filter began to be typed: Esc goes back to them.
-    pub before_filter: [Option<JobId>; 2],
+    /// What was under the cursors when the filter began to be typed: Esc goes back to it.
+    pub before_filter: Cursors,
     /// The jobs that are marked.
     pub marks: BTreeSet<JobId>,
     /// One pane has the whole screen.
@@ -288,7 +297,7 @@ impl Ui {
             opened: None,
             overlay: None,
             typing: false,
-            filter: Filter::default(),
+            filters: Filters::default(),
             mine: false,
             queue_job: None,
             history_job: None,
@@ -311,7 +320,7 @@ impl Ui {
             theme: "auto".to_owned(),
             themes: BUNDLED.iter().map(|(name, _)| ((*name).to_owned(), String::new())).collect(),
             tables: Tables::default(),
-            before_filter: [None; 2],
+            before_filter: Cursors::default(),
             marks: BTreeSet::new(),
             zoom: false,
             mouse: false,
@@ -327,6 +336,21 @@ impl Ui {
             fetched: Fetched::default(),
             flows: Flows::default(),
         }
+    }
+
+    /// What is under the cursors now.
+    pub(in crate::tui) fn cursors(&self) -> Cursors {
+        Cursors {
+            queue: self.queue_job,
+            history: self.history_job,
+            gpu: self.gpu.clone(),
+            file: self.file.clone(),
+        }
+    }
+
+    /// Puts the cursors back.
+    pub(in crate::tui) fn put_cursors(&mut self, to: Cursors) {
+        (self.queue_job, self.history_job, self.gpu, self.file) = (to.queue, to.history, to.gpu, to.file);
     }
 
     /// The first row shown of a pane.

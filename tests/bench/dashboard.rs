@@ -43,7 +43,7 @@ fn keys(c: &mut Criterion) {
                 });
             });
             let (mut ui, mut out, theme) = screen(&snap, size);
-            ui.filter = "lr00 s:wait".into();
+            ui.filters.jobs = "lr00 s:wait".into();
             c.bench_function(&format!("{}/{at}", "cursor, filtered"), |b| {
                 b.iter(|| {
                     let action = if down { Action::Last } else { Action::First };

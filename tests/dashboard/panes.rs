@@ -5,6 +5,20 @@ use overnight::protocol::{Diagnostic, InboxRow, InboxState, Severity};
 use overnight::tui::{GpusView, MeterView, Pane};
 
 impl Person {
+    fn types(&mut self, text: &str) {
+        for c in text.chars() {
+            let now = self.ui.now;
+            let key = KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE);
+            let action = self.ui.keys.action(mode(&self.ui), self.ui.prefix, key);
+            update(&mut self.ui, action.unwrap_or_else(|| panic!("{c} means nothing")), &self.snap, now);
+        }
+    }
+
+    fn line_with(&self, text: &str) -> String {
+        let found = self.sees().lines().find(|line| line.contains(text)).map(str::to_owned);
+        found.unwrap_or_else(|| panic!("{text:?} is not there:\n{}", self.sees()))
+    }
+
     fn keys_line(&self) -> String {
         self.sees().lines().last().unwrap_or_default().to_owned()
     }
@@ -326,10 +340,10 @@ fn the_history_is_scrolled_sideways_so_that_names_have_room() {
     let mut person = Person::at(snap, (80, 24));
     person.press("4");
     person.has_no(name);
-    person.press("> > > > > > >");
+    person.press("> > > > > > > > > > >");
     person.has(name);
     person.has_no("RESULT");
-    person.press("< < < < < < <");
+    person.press("< < < < < < < < < < <");
     person.has("USER RESULT");
 }
 
@@ -357,4 +371,94 @@ fn a_line_of_the_help_that_has_no_room_is_told_in_full_below() {
     }
     person.press("Esc ? s u b m i t");
     person.has("submit a finished job again");
+}
+
+#[test]
+fn devices_and_files_are_filtered_on_their_own_screens() {
+    for size in [(60, 12), (80, 24), (120, 40), (200, 50)] {
+        let mut person = Person::at(busy(), size);
+        person.press("2 /");
+        assert!(person.ui.typing, "{size:?}");
+        person.types("u:bo");
+        person.has("3/8 GPUs");
+        let held = |person: &Person| {
+            let gpu = person.snap.gpus.iter().find(|gpu| Some(&gpu.uuid) == person.ui.gpu.as_ref());
+            gpu.unwrap().jobs.clone()
+        };
+        assert_eq!(held(&person), [JobId(143)], "the cursor is on a row that is there: {size:?}");
+        person.press("Enter j j j j");
+        assert_eq!(held(&person), [JobId(144)], "{size:?}");
+        person.has("/u:bo  3/8 GPUs");
+        person.press("/");
+        person.types(" s:zzz");
+        if size.0 >= 80 {
+            person.has("no state begins with `zzz`: free held");
+        }
+        person.press("C-u n o n e Enter");
+        person.has("No GPU matches");
+        // The queue has a filter of its own, and above it all devices are.
+        person.press("1");
+        person.has_no("/none");
+        assert_eq!(person.ui.filters.jobs.text(), "");
+        person.press("2 Esc");
+        person.has_no("No GPU matches");
+        assert!(person.ui.filters.gpus.is_empty());
+    }
+}
+
+#[test]
+fn the_inbox_is_filtered_where_it_stands_and_esc_brings_everything_back() {
+    let snap = busy();
+    let all = snap.inbox.len();
+    for size in [(80, 24), (200, 50)] {
+        let mut person = Person::at(snap.clone(), size);
+        if size.0 == 80 {
+            person.press("5");
+        } else {
+            person.goes_to(Pane::Inbox);
+        }
+        person.press("G");
+        let before = person.ui.file.clone();
+        person.press("/");
+        person.types("s:refused");
+        person.has(&format!("1/{all} files"));
+        assert_eq!(person.ui.file.as_deref(), Some("sweep.yaml"));
+        person.press("Esc");
+        assert_eq!(person.ui.file, before, "the cursor is where it was");
+        person.press("/");
+        person.types("!s:refused");
+        person.press("Enter");
+        person.has("/!s:refused");
+        person.has_no("! sweep.yaml");
+        person.press("Esc");
+        assert!(person.ui.filters.files.is_empty());
+    }
+}
+
+#[test]
+fn the_columns_of_the_history_are_chosen_and_what_keeps_them_is_told() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.press("4");
+    let head = |person: &Person| person.line_with("RESULT");
+    assert!(head(&person).contains("LOAD") && !head(&person).contains("SUBMITTED"), "{}", head(&person));
+    person.press("C");
+    person.has("Columns of the history");
+    // WAIT and RUN go, the time of submission comes.
+    person.press("j j j j Space j Space j j j j j j j Space Enter");
+    assert!(!head(&person).contains("WAIT") && head(&person).contains("SUBMITTED"), "{}", head(&person));
+    assert!(person.message().contains("history_columns = [\"user\", \"result\""), "{}", person.message());
+    person.press("1");
+    person.has("WHY / WHERE");
+}
+
+#[test]
+fn columns_are_what_the_configuration_names() {
+    let mut person = Person::at(busy(), (80, 24));
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let wrong = person.ui.tables.choose(&names(&["why", "name", "nmae", "why"]), &[]);
+    assert_eq!(wrong.len(), 2);
+    assert!(wrong[0].starts_with("ui.columns: there is no column `nmae`: user name gpus"), "{}", wrong[0]);
+    assert_eq!(wrong[1], "ui.columns: column `why` is there twice");
+    let head = person.line_with("STATE");
+    assert!(head.find("WHY") < head.find("NAME") && !head.contains("USER"), "{head}");
 }

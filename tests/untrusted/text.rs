@@ -486,7 +486,7 @@ fn whatever_a_scheduler_says_no_screen_of_the_dashboard_passes_it_on() {
             ui.overlay = Some(Overlay::Help(Chooser::default()));
             draw(&ui, "help");
             ui.overlay = None;
-            ui.filter = overnight::tui::Filter::from(hostile().as_str());
+            ui.filters.jobs = overnight::tui::Filter::from(hostile().as_str());
             draw(&ui, "filter");
             assert!(seen, "no screen of {size:?} shows any of it");
         }

@@ -9,16 +9,18 @@
 //! ```
 //!
 //! A text is read once, when it changes. What cannot be read says where and why, and what was read last goes on.
+//! Which fields there are, and what each of them is, the rows say: [`rows`].
 
 mod read;
+mod rows;
 
-use crate::model::Cursor;
-use crate::protocol::JobRow;
 use crate::tui::field::Field;
 use crate::tui::keys::Action;
-use crate::tui::look::text::state;
+use crate::tui::layout::Pane;
 use regex::Regex;
 use std::sync::Arc;
+
+pub use rows::{Device, Filtered, Subject};
 
 /// What is wrong with a filter's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct FilterError {
 /// A filter as typed, and as it was last understood.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
+    /// What it is a filter of.
+    subject: Subject,
     /// What is typed.
     field: Field,
     /// What it means; of a text that cannot be read, what it meant before.
@@ -76,6 +80,10 @@ impl Text {
     fn is_in(&self, text: &str) -> bool {
         self.part.is_match(text)
     }
+
+    fn is_all_of(&self, text: &str) -> bool {
+        !text.is_empty() && self.part.find(text).is_some_and(|found| found.len() == text.len())
+    }
 }
 
 /// From and to, both included.
@@ -93,13 +101,18 @@ impl Range {
 
 impl From<&str> for Filter {
     fn from(text: &str) -> Self {
-        let mut filter = Self { field: Field::from(text), ..Self::default() };
-        filter.read();
-        filter
+        Self::read_as(Subject::Jobs, text)
     }
 }
 
 impl Filter {
+    /// A filter of rows of a kind.
+    pub fn read_as(subject: Subject, text: &str) -> Self {
+        let mut filter = Self { subject, field: Field::from(text), ..Self::default() };
+        filter.read();
+        filter
+    }
+
     /// Nothing is filtered and nothing is typed.
     pub fn is_empty(&self) -> bool {
         self.field.is_empty()
@@ -122,7 +135,7 @@ impl Filter {
 
     /// Filters nothing any more.
     pub fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self { subject: self.subject, ..Self::default() };
     }
 
     /// Does what an action means to the text.
@@ -135,56 +148,84 @@ impl Filter {
 
     /// Reads the text anew.
     fn read(&mut self) {
-        match read::terms(self.field.text()) {
+        match read::terms(self.subject, self.field.text()) {
             Ok(terms) => (self.terms, self.error) = (terms.into(), None),
             Err(error) => self.error = Some(error),
         }
     }
 
-    /// Whether a job passes.
-    pub fn matches(&self, row: &JobRow) -> bool {
+    /// Whether a row passes.
+    pub fn matches(&self, row: &impl Filtered) -> bool {
         self.terms.iter().all(|term| term.test.holds(row) != term.inverted)
+    }
+
+    /// What can be typed, in a few words.
+    pub const fn hint(&self) -> &'static str {
+        self.subject.spec().hint
     }
 }
 
-/// State words in full.
-const LONG: &[(&str, &str)] = &[
-    ("WAIT", "waiting"),
-    ("PAUS", "paused"),
-    ("RENT", "renting"),
-    ("OUT", "output"),
-    ("FREE", "releasing"),
-    ("FAIL", "failed"),
-    ("CANC", "cancelled"),
-];
-
 impl Test {
-    fn holds(&self, row: &JobRow) -> bool {
+    fn holds(&self, row: &impl Filtered) -> bool {
         match self {
             Self::Any { id, text } => {
-                id.as_ref().is_some_and(|id| row.id.0.to_string().starts_with(id.as_str()))
-                    || text.is_in(&row.name)
-                    || text.is_in(&row.user)
-                    || text.part.find(state(row).0).is_some_and(|found| found.len() == state(row).0.len())
-                    || text
-                        .part
-                        .find(row.state.word())
-                        .is_some_and(|found| found.len() == row.state.word().len())
-            }
-            Self::User(text) => text.is_in(&row.user),
-            Self::Name(text) => text.is_in(&row.name),
-            Self::Project(text) => row.project.as_deref().is_some_and(|project| text.is_in(project)),
-            Self::State(part) => {
                 let begins =
-                    |word: &str| word.get(..part.len()).is_some_and(|w| w.eq_ignore_ascii_case(part));
-                let short = state(row).0;
-                let long = LONG.iter().find(|(word, _)| *word == short).map_or("", |(_, long)| *long);
-                // All of the history is done; what it is asked for is how it ended.
-                begins(short) || row.state != Cursor::Done && begins(row.state.word()) || begins(long)
+                    |number: u64| id.as_ref().is_some_and(|id| number.to_string().starts_with(id.as_str()));
+                row.id(&begins)
+                    || row.name(&|name| text.is_in(name))
+                    || row.user(&|user| text.is_in(user))
+                    || row.words().into_iter().any(|word| text.is_all_of(word))
             }
-            Self::Gpus(range) => range.has(row.gpus.into()),
-            Self::Device(range) => row.gpu_indices.iter().any(|index| range.has((*index).into())),
-            Self::Id(range) => range.has(row.id.0),
+            Self::User(text) => row.user(&|user| text.is_in(user)),
+            Self::Name(text) => row.name(&|name| text.is_in(name)),
+            Self::Project(text) => row.project(&|project| text.is_in(project)),
+            Self::State(part) => row.words().into_iter().any(|word| {
+                word.get(..part.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(part))
+            }),
+            Self::Gpus(range) => row.gpus(&|count| range.has(count)),
+            Self::Device(range) => row.device(&|index| range.has(index)),
+            Self::Id(range) => row.id(&|id| range.has(id)),
+        }
+    }
+}
+
+/// One filter for the tables of jobs, one for the devices' screen, one for the inbox.
+#[derive(Debug, Clone)]
+pub struct Filters {
+    /// Of the queue and the history.
+    pub jobs: Filter,
+    /// Of the devices, on their own screen.
+    pub gpus: Filter,
+    /// Of the files, on the inbox's own screen.
+    pub files: Filter,
+}
+
+impl Default for Filters {
+    fn default() -> Self {
+        Self {
+            jobs: Filter::default(),
+            gpus: Filter::read_as(Subject::Devices, ""),
+            files: Filter::read_as(Subject::Files, ""),
+        }
+    }
+}
+
+impl Filters {
+    /// The filter of a pane; one that lists nothing has the jobs'.
+    pub const fn of(&self, pane: Pane) -> &Filter {
+        match pane {
+            Pane::Queue | Pane::History | Pane::Meter | Pane::Job | Pane::Log => &self.jobs,
+            Pane::Gpus => &self.gpus,
+            Pane::Inbox => &self.files,
+        }
+    }
+
+    /// The same, to be changed.
+    pub const fn of_mut(&mut self, pane: Pane) -> &mut Filter {
+        match pane {
+            Pane::Queue | Pane::History | Pane::Meter | Pane::Job | Pane::Log => &mut self.jobs,
+            Pane::Gpus => &mut self.gpus,
+            Pane::Inbox => &mut self.files,
         }
     }
 }

@@ -1,32 +1,12 @@
 //! From a filter's text to what it asks of a row.
 
-use super::{FilterError, Range, Term, Test, Text};
+use super::{FilterError, Range, Subject, Term, Test, Text};
 use regex::{Regex, RegexBuilder};
 use std::iter::Peekable;
 use std::str::CharIndices;
 
 /// A compiled expression takes no more; one that would is refused in words.
 const REGEX_BYTES: usize = 1 << 20;
-
-/// The beginnings of words for states, as `s:` takes them.
-const STATES: &[&str] = &[
-    "waiting",
-    "queued",
-    "paused",
-    "edit",
-    "renting",
-    "running",
-    "stop",
-    "output",
-    "returning",
-    "free",
-    "releasing",
-    "done",
-    "failed",
-    "limit",
-    "cancelled",
-    "lost",
-];
 
 /// A word as it stands in the text.
 struct Word {
@@ -46,12 +26,12 @@ enum Value {
 }
 
 /// Everything a text asks for. An empty value asks for nothing: somebody is about to type it.
-pub(super) fn terms(text: &str) -> Result<Vec<Term>, FilterError> {
+pub(super) fn terms(subject: Subject, text: &str) -> Result<Vec<Term>, FilterError> {
     let mut chars = text.char_indices().peekable();
     let mut terms = Vec::new();
     while let Some(word) = word(&mut chars) {
         let (at, inverted) = (word.at, word.inverted);
-        match test(word) {
+        match test(subject, word) {
             Ok(Some(test)) => terms.push(Term { inverted, test }),
             Ok(None) => {}
             Err(why) => return Err(FilterError { at, why }),
@@ -111,17 +91,17 @@ fn until(chars: &mut Peekable<CharIndices<'_>>, end: char) -> String {
     text
 }
 
-fn test(word: Word) -> Result<Option<Test>, String> {
+fn test(subject: Subject, word: Word) -> Result<Option<Test>, String> {
     let Word { field, value, .. } = word;
     let is_empty = match &value {
         Value::Plain(text) | Value::Quoted(text) | Value::Regex(text) => text.is_empty(),
     };
     let name = field.as_deref().unwrap_or_default().to_ascii_lowercase();
-    let known = ["", "u", "user", "s", "state", "n", "name", "p", "project", "g", "gpus", "gpu", "id"];
-    if !known.contains(&name.as_str()) {
-        return Err(format!(
-            "no field `{name}:`; there are u: s: n: p: g: gpu: id:, and \"{name}:\" as text"
-        ));
+    let fields = subject.spec().fields;
+    if !name.is_empty() && !fields.iter().flatten().any(|field| *field == name) {
+        let there: Vec<String> = fields.iter().map(|[short, _]| format!("{short}:")).collect();
+        let there = there.join(" ");
+        return Err(format!("no field `{name}:`; there are {there}, and \"{name}:\" as text"));
     }
     if is_empty {
         return Ok(None);
@@ -130,7 +110,7 @@ fn test(word: Word) -> Result<Option<Test>, String> {
         "u" | "user" => Test::User(text(value)?),
         "n" | "name" => Test::Name(text(value)?),
         "p" | "project" => Test::Project(text(value)?),
-        "s" | "state" => Test::State(state(value)?),
+        "s" | "state" => Test::State(state(subject, value)?),
         "g" | "gpus" => Test::Gpus(range("g", value)?),
         "gpu" => Test::Device(range("gpu", value)?),
         "id" => Test::Id(range("id", value)?),
@@ -169,17 +149,15 @@ fn why(error: &regex::Error) -> String {
     format!("not a regular expression: {}", last.trim_start_matches("error: "))
 }
 
-fn state(value: Value) -> Result<String, String> {
+fn state(subject: Subject, value: Value) -> Result<String, String> {
     let text = match value {
         Value::Plain(text) | Value::Quoted(text) => text.to_ascii_lowercase(),
         Value::Regex(_) => return Err("s: takes the beginning of a state: s:run".to_owned()),
     };
-    if STATES.iter().any(|word| word.starts_with(&text)) || text == "rel" {
+    if subject.spec().states.iter().any(|word| word.starts_with(&text)) {
         return Ok(text);
     }
-    Err(format!(
-        "no state begins with `{text}`: wait paus edit rent run stop out free done fail limit canc lost"
-    ))
+    Err(format!("no state begins with `{text}`: {}", subject.spec().told))
 }
 
 fn range(field: &str, value: Value) -> Result<Range, String> {

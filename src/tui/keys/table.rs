@@ -174,7 +174,6 @@ pub(in crate::tui) const BASE: Modes = Modes::of(&[
     Mode::LogPane,
     Mode::Detail,
 ]);
-const QUEUE: Modes = Modes::of(&[Mode::Queue]);
 const GPUS: Modes = Modes::of(&[Mode::Gpus]);
 /// The devices, on their own screen or beside the queue.
 const DEVICES: Modes = Modes::of(&[Mode::Gpus, Mode::GpusPane]);
@@ -193,6 +192,8 @@ const LISTS: Modes = DEVICES.and(Modes::of(&[
 ]));
 /// Lists of jobs.
 const TABLES: Modes = Modes::of(&[Mode::Queue, Mode::History]);
+/// Lists that can be filtered: the jobs, and where they have the screen the devices and the files.
+const FILTERED: Modes = TABLES.and(Modes::of(&[Mode::Gpus, Mode::Inbox]));
 /// A job that is opened.
 const OPENED: Modes = Modes::of(&[Mode::Detail, Mode::Log]);
 /// Where there are tabs, or views.
@@ -248,11 +249,11 @@ pub static TABLE: &[Binding] = &[
     row("to-now", A::ToNow, "0", GPUS, "back to now on the timeline", ""),
     row("fix", A::Fix, "f", INBOX, "mend a refused file where that is certain: asks", "fix"),
     // Tables.
-    row("filter", A::Filter, "/ F4", TABLES, "filter: words u:ana s:run g:>2 n:/re/ !not", "filter"),
+    row("filter", A::Filter, "/ F4", FILTERED, "filter: words u:ana s:run g:>2 n:/re/ !not", "filter"),
     row("mine", A::Mine, "m", TABLES, "own jobs, or all", ""),
     row("sort", A::Sort, "s F6", TABLES, "order by: a letter; the same again reverses", "sort"),
     row("group", A::Group, "v F5", TABLES, "group by user, state, GPU; user, day, week", ""),
-    row("columns", A::Columns, "C F2", QUEUE, "choose and move the columns", ""),
+    row("columns", A::Columns, "C F2", TABLES, "choose and move the columns", ""),
     row("mark", A::Mark, "Space", TABLES, "mark and go down; keys then act on the marked", ""),
     row("mark-all", A::MarkAll, "a", TABLES, "mark all that are shown, or none", ""),
     // The log.

@@ -1,33 +1,45 @@
-//! The queue's columns: switched on and off, and moved. What is chosen holds until the dashboard is closed.
+//! The columns of the queue or of the history: switched on and off, and moved. What is chosen holds until the dashboard
+//! is closed; the words that make it last are said.
 
 use super::{Overlay, middle};
 use crate::tui::keys::Action;
+use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::left;
 use crate::tui::look::theme::Role;
-use crate::tui::panels::columns::{Column, most_sideways};
-use crate::tui::ui::Ui;
+use crate::tui::panels::columns::{Column, defaults, find, most_sideways, written};
+use crate::tui::ui::{Level, Ui};
 use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
-/// Where the cursor is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Of which table, and where the cursor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Columns {
+    /// The pane with the table.
+    pub pane: Pane,
     /// The row under it.
     pub at: usize,
 }
 
+impl Columns {
+    /// The columns of the pane that has the focus.
+    pub(in crate::tui) const fn of(focus: Pane) -> Self {
+        Self { pane: if matches!(focus, Pane::History) { Pane::History } else { Pane::Queue }, at: 0 }
+    }
+}
+
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: Columns) {
-    let columns = &v.ui.tables.columns;
+    let columns = &v.ui.tables.of(it.pane).columns;
     let popup = middle(area, 62, columns.len() as u16 + 2);
     c.clear(popup);
-    let foot = [("Space on/off  J K move  for this session", Role::Dim)];
-    let inner = c.frame(popup, &[("Columns of the queue", Role::Title)], &foot, true);
+    let title = if it.pane == Pane::History { "Columns of the history" } else { "Columns of the queue" };
+    let foot = [("Space on/off  J K move  Enter keep", Role::Dim)];
+    let inner = c.frame(popup, &[(title, Role::Title)], &foot, true);
     let height = usize::from(inner.height);
     let top = crate::tui::rows::scrolled(0, it.at, height, columns.len());
     for (row, (column, on)) in columns.iter().enumerate().skip(top).take(height) {
         let y = (row - top) as u16;
-        let spec = column.spec();
+        let Some(spec) = find(it.pane, *column) else { continue };
         let mark = if *on || *column == Column::Name { " [x] " } else { " [ ] " };
         let head = left(spec.head.trim(), 13);
         c.pieces(inner, y, &[(mark, Role::KeyHint), (&head, Role::Text), (spec.about, Role::Dim)]);
@@ -38,7 +50,8 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: Columns) {
 }
 
 pub(super) fn update(ui: &mut Ui, mut it: Columns, action: &Action) -> Vec<UiCommand> {
-    let columns = &mut ui.tables.columns;
+    let table = ui.tables.of_mut(it.pane);
+    let columns = &mut table.columns;
     let last = columns.len().saturating_sub(1);
     it.at = it.at.min(last);
     match action {
@@ -60,10 +73,16 @@ pub(super) fn update(ui: &mut Ui, mut it: Columns, action: &Action) -> Vec<UiCom
             columns.swap(it.at, it.at - 1);
             it.at -= 1;
         }
-        Action::Accept => return Vec::new(),
+        Action::Accept => {
+            if ui.tables.of(it.pane).columns != defaults(it.pane) {
+                let line = written(it.pane, &ui.tables.of(it.pane).columns);
+                ui.say(Level::Info, format!("for this session; for good, [ui] in config.toml: {line}"), None);
+            }
+            return Vec::new();
+        }
         _ => {}
     }
-    ui.tables.queue.sideways = ui.tables.queue.sideways.min(most_sideways(&ui.tables.columns));
+    table.sideways = table.sideways.min(most_sideways(&table.columns));
     ui.overlay = Some(Overlay::Columns(it));
     Vec::new()
 }

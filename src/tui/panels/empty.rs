@@ -3,6 +3,7 @@
 use crate::model::DeviceState;
 use crate::protocol::Connection;
 use crate::tui::View;
+use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::theme::Role;
 use ratatui::layout::Rect;
@@ -18,7 +19,7 @@ pub(in crate::tui) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
         return;
     }
     if !v.snap.jobs.is_empty() {
-        hidden(c, area, v, v.snap.jobs.len());
+        hidden(c, area, v, Pane::Queue);
         return;
     }
     if !v.snap.history.is_empty() {
@@ -81,11 +82,19 @@ fn unknown(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     }
 }
 
-fn hidden(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, hidden: usize) {
-    let text = if v.ui.filter.is_empty() {
+/// A list none of whose rows passes.
+pub(in crate::tui) fn hidden(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, pane: Pane) {
+    let (what, hidden) = match pane {
+        Pane::Gpus => ("GPU", v.snap.gpus.len()),
+        Pane::Inbox => ("file", v.snap.inbox.len()),
+        Pane::History => ("job", v.snap.history.len()),
+        Pane::Queue | Pane::Meter | Pane::Job | Pane::Log => ("job", v.snap.jobs.len()),
+    };
+    let filter = v.ui.filters.of(pane);
+    let text = if filter.is_empty() {
         format!("None of {hidden} jobs is yours.  m shows all.")
     } else {
-        format!("No job matches \"{}\" ({hidden} hidden).  Esc clears.", v.ui.filter.text().trim())
+        format!("No {what} matches \"{}\" ({hidden} hidden).  Esc clears.", filter.text().trim())
     };
     c.text(area, 0, &text, Role::ToastWarn);
 }
@@ -97,7 +106,7 @@ pub(in crate::tui) fn history(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     } else if v.snap.history.is_empty() {
         c.text(area, 0, "No history yet.", Role::Dim);
     } else {
-        hidden(c, area, v, v.snap.history.len());
+        hidden(c, area, v, Pane::History);
     }
 }
 

@@ -79,8 +79,7 @@ fn culprit(v: &View<'_>, row: &JobRow) -> Option<String> {
 /// `about 10:20 -> 11:40`: what the newest change does to a job, as fully as there is room for, and whether it is late by
 /// it; `None`: nothing.
 pub(in crate::tui) fn effect(v: &View<'_>, row: &JobRow, columns: usize) -> Option<(String, bool)> {
-    let effect = v.ui.fetched.effect.as_ref()?;
-    let found = effect.it.rows.iter().find(|one| one.job == row.id)?;
+    let found = v.ui.fetched.effect.on(row.id)?;
     let word = |it: &Expectation| it.starts_at.map_or_else(|| "?".to_owned(), |start| at(v, start));
     let place = |it: &Expectation| it.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
     let (about, old, new) = if found.old.starts_at == found.new.starts_at {

@@ -21,14 +21,16 @@ pub(in crate::tui) fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
         return;
     }
     if v.ui.typing && layout.message != layout.keys {
-        c.rule(layout.tabs, 0, &[], &[(&statusline::counted(v), Role::Title)]);
+        let counted = statusline::counted(v, layout::filtered(v.ui));
+        c.rule(layout.tabs, 0, &[], &[(&counted, Role::Title)]);
         let line = Rect { x: layout.tabs.x + 3, width: layout.tabs.width.saturating_sub(20), ..layout.tabs };
         statusline::filter(c, line, v);
         return;
     }
-    let pane = if v.ui.screen == Screen::History { Pane::History } else { Pane::Queue };
+    let pane = layout::filtered(v.ui);
+    let lists_jobs = matches!(pane, Pane::Queue | Pane::History);
     let (mut text, role) = filtered(v, pane);
-    if layout.kind != Kind::Compact {
+    if lists_jobs && layout.kind != Kind::Compact {
         text.push_str(&update::marks::words(v.ui, v.snap, pane));
     }
     let more =
@@ -36,14 +38,14 @@ pub(in crate::tui) fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     let mut names = header::screens(v, true);
     let columns: usize = names.iter().map(|(name, _)| text::width(name)).sum();
     let fits = columns + text::width(&text) + text::width(more) + 9 <= usize::from(layout.tabs.width);
-    let lists_jobs = matches!(v.ui.screen, Screen::Queue | Screen::History);
-    if !v.ui.filter.is_empty() || lists_jobs && !fits {
+    let is_filtered = !v.ui.filters.of(pane).is_empty();
+    if is_filtered || lists_jobs && !fits {
         // A filtered list must not look like a short one: the filter goes before the names of the other screens.
         names.retain(|(name, role)| *role == Role::Title && name.starts_with('['));
     }
     let names: Vec<_> = names.iter().map(|(text, role)| (text.as_str(), *role)).collect();
     let tail = [(text.as_str(), role), (more, Role::Dim)];
-    c.rule(layout.tabs, 0, &names, if lists_jobs { &tail } else { &[] });
+    c.rule(layout.tabs, 0, &names, if text.is_empty() { &[] } else { &tail });
     header::spots(c, Rect { x: layout.tabs.x + 3, ..layout.tabs }, &names);
 }
 
@@ -73,15 +75,24 @@ fn opened_title(v: &View<'_>, opened: &Opened) -> (String, &'static str, Role) {
     v.find(opened.job).or(detail).map_or_else(|| (format!("#{}", opened.job), "", Role::Dim), detail::title)
 }
 
-/// Whose jobs, and which of them: never silently.
+/// Whose jobs, in which order, and which of the rows: never silently.
 fn filtered(v: &View<'_>, pane: Pane) -> (String, Role) {
-    let who = if v.ui.mine { "mine" } else { "all users" };
-    let order = arrange::words(v.ui, pane);
-    if v.ui.filter.is_empty() {
-        (format!("{who}  {order}"), Role::Dim)
+    let jobs = matches!(pane, Pane::Queue | Pane::History);
+    let who = if !jobs {
+        ""
+    } else if v.ui.mine {
+        "mine  "
     } else {
-        (format!("{who}  /{}  {}  {order}", v.ui.filter.text().trim(), statusline::counted(v)), Role::Input)
+        "all users  "
+    };
+    let order = if jobs { arrange::words(v.ui, pane) } else { String::new() };
+    let filter = v.ui.filters.of(pane);
+    // Beside the queue all devices are there.
+    if filter.is_empty() || pane == Pane::Gpus && layout::foremost(v.ui) != Pane::Gpus {
+        return (format!("{who}{order}"), Role::Dim);
     }
+    let text = format!("{who}/{}  {}  {order}", filter.text().trim(), statusline::counted(v, pane));
+    (text.trim_end().to_owned(), Role::Input)
 }
 
 /// A pane's box with its title and foot.
@@ -96,9 +107,8 @@ pub(in crate::tui) fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: 
         let title = [(title.as_str(), Role::Title), (word, role), (&log, Role::Dim)];
         return c.frame(rect, &title, &detail::tabs(opened), focus);
     }
-    let is_table = matches!(pane, Pane::Queue | Pane::History);
-    if is_table && v.ui.typing && pane == layout::main_pane(v.ui) {
-        let inner = c.frame(rect, &[], &[(&statusline::counted(v), Role::Title)], focus);
+    if v.ui.typing && pane == layout::filtered(v.ui) {
+        let inner = c.frame(rect, &[], &[(&statusline::counted(v, pane), Role::Title)], focus);
         let line = Rect { x: rect.x + 2, y: rect.y, width: rect.width.saturating_sub(4), height: 1 };
         statusline::filter(c, line, v);
         return inner;
@@ -123,10 +133,18 @@ fn title(v: &View<'_>, pane: Pane, rect: Rect) -> (&'static str, String, Role) {
             let (text, role) = filtered(v, pane);
             (if pane == Pane::Queue { "Queue" } else { "History" }, text, role)
         }
-        Pane::Gpus => ("GPUs", format!("{}/{} held", meter.gpus_held, meter.gpus_total), Role::Dim),
+        Pane::Gpus => {
+            let (filter, role) = filtered(v, pane);
+            let held = format!("{}/{} held", meter.gpus_held, meter.gpus_total);
+            ("GPUs", if filter.is_empty() { held } else { filter }, role)
+        }
         Pane::Meter => {
             let today = text::hours(header::today_gpu_ms(v));
             ("Meter", format!("{today} GPU-h today  +{}/h", meter::rate(v)), Role::Dim)
+        }
+        Pane::Inbox if !v.ui.filters.files.is_empty() => {
+            let (filter, role) = filtered(v, pane);
+            ("Inbox", filter, role)
         }
         Pane::Inbox => {
             let text = match rows::refused(v.snap) {
@@ -146,10 +164,10 @@ fn title(v: &View<'_>, pane: Pane, rect: Rect) -> (&'static str, String, Role) {
 
 /// How many rows there are, or what can be pressed.
 fn foot(v: &View<'_>, pane: Pane, rect: Rect) -> String {
-    let files = v.snap.inbox.len();
+    let files = rows::files(v.ui, v.snap).len();
     match pane {
-        Pane::Queue => statusline::counted_marked(v),
-        Pane::History if v.ui.screen == Screen::History => statusline::counted_marked(v),
+        Pane::Queue => statusline::counted_marked(v, pane),
+        Pane::History if v.ui.screen == Screen::History => statusline::counted_marked(v, pane),
         Pane::Log => log::keys(v, Mode::LogPane, usize::from(rect.width).saturating_sub(7)),
         Pane::Inbox if files > usize::from(rect.height.saturating_sub(2)) => format!("{files} files"),
         _ => String::new(),

@@ -1,35 +1,20 @@
-//! The devices: a grid, a list beside the queue, and a screen of their own. What could not be read is `n/a`, never 0.
+//! The devices as a list, beside the queue and on their own screen. What could not be read is `n/a`, never 0.
 
 use crate::model::{Cursor, DeviceState};
 use crate::protocol::{GpuRow, JobRow};
 use crate::tui::View;
 use crate::tui::keys::Action;
+use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::chart;
 use crate::tui::look::text::{cut_end, cut_middle, gib, left, right, width, wrap};
 use crate::tui::look::theme::Role;
-use crate::tui::panels::charts;
+use crate::tui::panels::{charts, gpugrid};
+use crate::tui::rows;
 use ratatui::layout::Rect;
 
-/// More devices than this are one sign each.
-const FOLDS: usize = 16;
-/// Signs in a row of such a map.
-const MAP_COLUMNS: usize = 32;
-
-/// Rows of the grid: two devices a row, up to eight; more fold into cells.
-pub(in crate::tui) const fn grid_rows(gpus: usize) -> u16 {
-    match gpus {
-        1..=8 => gpus.div_ceil(2) as u16,
-        // Where there is none, why.
-        0 | 9..=FOLDS => 2,
-        // Hosts with more than six rows of signs do not exist; what is cut is in the list.
-        _ if gpus > 6 * MAP_COLUMNS => 6,
-        _ => gpus.div_ceil(MAP_COLUMNS) as u16,
-    }
-}
-
 /// What a device does, in a few letters, where it has no bar.
-fn word(v: &View<'_>, gpu: &GpuRow) -> Option<(&'static str, Role)> {
+pub(super) fn word(v: &View<'_>, gpu: &GpuRow) -> Option<(&'static str, Role)> {
     match &gpu.state {
         DeviceState::Free => None,
         DeviceState::Held { .. } => {
@@ -51,7 +36,7 @@ fn job<'a>(v: &'a View<'_>, gpu: &GpuRow) -> Option<&'a JobRow> {
 }
 
 /// Who has a device, in words.
-fn label(v: &View<'_>, gpu: &GpuRow, name_within: Option<usize>) -> (String, Role) {
+pub(super) fn label(v: &View<'_>, gpu: &GpuRow, name_within: Option<usize>) -> (String, Role) {
     let detail = || gpu.detail.clone();
     match &gpu.state {
         DeviceState::Free => ("free".to_owned(), Role::Dim),
@@ -85,18 +70,18 @@ fn label(v: &View<'_>, gpu: &GpuRow, name_within: Option<usize>) -> (String, Rol
 }
 
 /// Names are cut in the middle, sentences at their end.
-fn shortened(gpu: &GpuRow, label: &str, columns: usize) -> String {
+pub(super) fn shortened(gpu: &GpuRow, label: &str, columns: usize) -> String {
     let is_name = matches!(gpu.state, DeviceState::Held { .. });
     if is_name { cut_middle(label, columns) } else { cut_end(label, columns) }
 }
 
-fn memory(gpu: &GpuRow) -> String {
+pub(super) fn memory(gpu: &GpuRow) -> String {
     let used = gpu.memory_used.map_or_else(|| "n/a".to_owned(), |used| gib(used).to_string());
     format!("{used}/{}G", gib(gpu.memory_total))
 }
 
 /// Bar and percent, or the word that stands for them; returns the column after it.
-fn load(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, at: (u16, u16), bar: u16) -> u16 {
+pub(super) fn load(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, at: (u16, u16), bar: u16) -> u16 {
     let (x, y) = at;
     let word = word(v, gpu);
     let percent =
@@ -114,110 +99,11 @@ fn load(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, at: (u16, u16), bar: u16
 }
 
 /// Columns from the end of the bar to the end of the memory figures.
-const MEMORY_ENDS: u16 = 12;
+pub(super) const MEMORY_ENDS: u16 = 12;
 
 /// A hundred gibibytes and more take a column more.
-fn is_wide(v: &View<'_>) -> bool {
+pub(super) fn is_wide(v: &View<'_>) -> bool {
     v.snap.gpus.iter().any(|gpu| gib(gpu.memory_total) >= 100)
-}
-
-/// One device in half a line.
-fn cell(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, area: Rect) {
-    let index = left(&gpu.index.to_string(), 2);
-    let x = c.pieces(area, 0, &[(&index, Role::Title)]);
-    let mut x = load(c, v, gpu, (x, area.y), 12);
-    let text = c.theme.style(Role::Text);
-    let ends = 14 + MEMORY_ENDS + u16::from(is_wide(v));
-    let room = |x: u16| area.right().saturating_sub(x);
-    match word(v, gpu) {
-        None => {
-            let columns = usize::from((area.x + ends).saturating_sub(x));
-            x = c.put(x, area.y, room(x), &right(&memory(gpu), columns), text);
-        }
-        // Who gets it stands below who has the others.
-        Some(("rent", _)) => x = (area.x + ends).min(area.right()),
-        Some(_) => {}
-    }
-    let (label, role) = label(v, gpu, None);
-    let room = area.right().saturating_sub(x + 1);
-    let style = c.theme.style(role);
-    c.put(x + 1, area.y, room, &shortened(gpu, &label, usize::from(room)), style);
-}
-
-/// The grid of the one-column layout.
-pub(in crate::tui) fn grid(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
-    if area.height == 0 || !v.ui.known {
-        return;
-    }
-    let count = v.snap.gpus.len();
-    if count == 0 {
-        tell_none(c, area, v);
-        return;
-    }
-    if count > FOLDS {
-        map(c, area, v);
-        return;
-    }
-    if count > 8 {
-        folded(c, area, v);
-        return;
-    }
-    let half = area.width / 2 - 1;
-    let per_column = count.div_ceil(2);
-    for (at, gpu) in v.snap.gpus.iter().enumerate() {
-        let x = if at < per_column { area.x } else { area.x + half + 1 };
-        let y = (at % per_column) as u16;
-        if y < area.height {
-            cell(c, v, gpu, Rect { x, y: area.y + y, width: half, height: 1 });
-        }
-    }
-}
-
-/// One short cell for each of many devices.
-fn folded(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
-    let mut x = area.x;
-    let mut y = 0;
-    for gpu in &v.snap.gpus {
-        let (text, role) = short(v, gpu);
-        let text = left(&text, 9);
-        if x + 9 > area.right() {
-            x = area.x;
-            y += 1;
-        }
-        c.pieces(Rect { x, width: area.right() - x, ..area }, y, &[(&text, role)]);
-        x += 9;
-    }
-}
-
-fn short(v: &View<'_>, gpu: &GpuRow) -> (String, Role) {
-    match (word(v, gpu), &gpu.state, gpu.utilisation) {
-        (Some((word, role)), _, _) => (format!("{}:{word}", gpu.index), role),
-        (None, DeviceState::Free, _) => (format!("{}:-", gpu.index), Role::Dim),
-        (None, _, Some(percent)) => (format!("{}:{percent}", gpu.index), Role::Run),
-        (None, _, None) => (format!("{}:n/a", gpu.index), Role::Dim),
-    }
-}
-
-/// All devices in one line: `GPU 0:93 1:91 2:-`.
-pub(in crate::tui) fn one_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
-    if area.height == 0 || !v.ui.known {
-        return;
-    }
-    let columns: usize = v.snap.gpus.iter().map(|gpu| width(&short(v, gpu).0) + 1).sum();
-    if columns + 3 > usize::from(area.width) {
-        let line = counted(v);
-        c.pieces(area, 0, &[("GPU ", Role::Title), (&line, Role::Text)]);
-        return;
-    }
-    let mut x = c.pieces(area, 0, &[("GPU", Role::Title)]);
-    for gpu in &v.snap.gpus {
-        let (text, role) = short(v, gpu);
-        let text = format!(" {text}");
-        x = c.pieces(Rect { x, width: area.right().saturating_sub(x), ..area }, 0, &[(&text, role)]);
-    }
-    if v.snap.gpus.is_empty() {
-        c.pieces(Rect { x, width: area.right().saturating_sub(x), ..area }, 0, &[(" none", Role::Dim)]);
-    }
 }
 
 /// Why there is no device, and what can be had without one.
@@ -243,75 +129,6 @@ pub(in crate::tui) fn tell_none(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) ->
     lines.len() as u16
 }
 
-/// One sign for a device: how busy it is, or what is wrong with it.
-fn sign(c: &Canvas<'_>, v: &View<'_>, gpu: &GpuRow) -> (String, Role) {
-    let (sign, role) = match (&gpu.state, word(v, gpu), gpu.utilisation) {
-        (DeviceState::Free, _, _) => ("-", Role::Dim),
-        (DeviceState::Draining { .. }, _, _) => ("~", Role::Rel),
-        (DeviceState::Quarantined(_) | DeviceState::Gone { .. }, _, _) => ("!", Role::Fail),
-        (DeviceState::Outside { .. }, _, _) => ("o", Role::ToastWarn),
-        (DeviceState::Closed { .. }, _, _) => ("x", Role::Paused),
-        (DeviceState::Unknown { .. }, _, _) => ("?", Role::ToastWarn),
-        (DeviceState::Held { .. }, Some(_), _) => ("r", Role::Rent),
-        (DeviceState::Held { .. }, None, _) if gpu.idle_since.is_some() => ("i", Role::ToastWarn),
-        (DeviceState::Held { .. }, None, None) => ("?", Role::Dim),
-        (DeviceState::Held { .. }, None, Some(percent)) => {
-            let [mid, high] = c.theme.gauge_at;
-            let role = match percent {
-                p if p >= high => Role::GaugeHigh,
-                p if p >= mid => Role::GaugeMid,
-                _ => Role::GaugeLow,
-            };
-            return (chart::spark(&[Some(f64::from(percent))], 1, 100.0, c.glyphs), role);
-        }
-    };
-    (sign.to_owned(), role)
-}
-
-/// Many devices: one sign each, in groups of eight.
-fn map(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
-    let count = v.snap.gpus.len();
-    for (at, gpu) in v.snap.gpus.iter().enumerate() {
-        let (row, column) = ((at / MAP_COLUMNS) as u16, at % MAP_COLUMNS);
-        if row >= area.height {
-            break;
-        }
-        if column == 0 {
-            c.text(area, row, &right(&gpu.index.to_string(), 3), Role::Title);
-        }
-        let x = area.x + 4 + (column + column / 8) as u16;
-        let (sign, role) = sign(c, v, gpu);
-        let style = c.theme.style(role);
-        if x < area.right() {
-            let x = c.put(x, area.y + row, 1, &sign, style);
-            if v.ui.gpu.as_ref() == Some(&gpu.uuid) && v.ui.focus == crate::tui::layout::Pane::Gpus {
-                c.over(Rect { x: x - 1, y: area.y + row, width: 1, height: 1 }, Role::CursorRow);
-            }
-        }
-    }
-    let beside = Rect { x: (area.x + 41).min(area.right()), ..area };
-    let beside = Rect { width: area.right() - beside.x, ..beside };
-    let all = format!("{count} GPUs: {}", counted(v));
-    let lines = crate::tui::overlay::confirm::wrapped(&all, usize::from(beside.width));
-    for (row, line) in lines.iter().enumerate().take(area.height.into()) {
-        c.text(beside, row as u16, line, Role::Text);
-    }
-}
-
-/// How many devices are in which state.
-fn counted(v: &View<'_>) -> String {
-    let mut states: Vec<(&str, usize)> = Vec::new();
-    for gpu in &v.snap.gpus {
-        let word = gpu.state.word();
-        match states.iter_mut().find(|(other, _)| *other == word) {
-            Some((_, count)) => *count += 1,
-            None => states.push((word, 1)),
-        }
-    }
-    let words: Vec<String> = states.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    words.join(", ")
-}
-
 /// Columns from the left to who has it.
 const FIGURES: u16 = 47;
 /// Columns for who has it, where something comes behind.
@@ -335,21 +152,23 @@ pub(in crate::tui) fn list(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: 
         return;
     }
     let mut area = area;
-    if v.snap.gpus.len() > FOLDS && area.height > 4 {
-        let rows = grid_rows(v.snap.gpus.len()).min(area.height - 3);
-        map(c, Rect { height: rows, ..area }, v);
+    let shown = rows::gpus(v.ui, v.snap);
+    if shown.is_empty() {
+        crate::tui::panels::empty::hidden(c, area, v, Pane::Gpus);
+        return;
+    }
+    if shown.len() > gpugrid::FOLDS && area.height > 4 {
+        let rows = gpugrid::grid_rows(v.snap.gpus.len()).min(area.height - 3);
+        gpugrid::map(c, Rect { height: rows, ..area }, v);
         area = Rect { y: area.y + rows, height: area.height - rows, ..area };
     }
-    let top = v.top(crate::tui::layout::Pane::Gpus, usize::from(area.height), v.snap.gpus.len());
-    for (row, gpu) in v.snap.gpus.iter().skip(top).take(area.height.into()).enumerate() {
+    let top = v.top(Pane::Gpus, usize::from(area.height), shown.len());
+    for (row, gpu) in shown.into_iter().skip(top).take(area.height.into()).enumerate() {
         let at = top + row;
         let row = row as u16;
         let selected = focus && v.ui.gpu.as_ref() == Some(&gpu.uuid);
         line(c, v, gpu, (area, row), selected);
-        c.spot(
-            Rect { y: area.y + row, height: 1, ..area },
-            Action::Select(crate::tui::layout::Pane::Gpus, at),
-        );
+        c.spot(Rect { y: area.y + row, height: 1, ..area }, Action::Select(Pane::Gpus, at));
         if selected {
             c.cursor_row(area, row);
         }

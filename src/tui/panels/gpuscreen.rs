@@ -7,6 +7,7 @@ use crate::tui::look::canvas::{Canvas, Piece};
 use crate::tui::look::text::{cut_middle, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::{charts, gpus, timeline};
+use crate::tui::rows;
 use crate::tui::views::{GpuTab, GpusView, Range};
 use ratatui::layout::Rect;
 
@@ -34,7 +35,8 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
         return;
     }
     c.text(area, 0, &gpus::head(v.snap.gpus.len()), Role::Title);
-    let rows = list_rows(area, v.snap.gpus.len());
+    let count = rows::gpus(v.ui, v.snap).len();
+    let rows = list_rows(area, count);
     gpus::list(c, Rect { y: area.y + 1, height: rows.min(area.height.saturating_sub(1)), ..area }, v, true);
     let Some(gpu) = v.snap.gpus.iter().find(|row| Some(&row.uuid) == v.ui.gpu.as_ref()) else { return };
     let used = rows + 1;
@@ -75,7 +77,7 @@ fn one(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &GpuRow) {
 fn everything(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &GpuRow) {
     let view = &v.ui.gpus_view;
     // The timeline needs a row for each device and one for the axis.
-    let wanted = u16::try_from(v.snap.gpus.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let wanted = u16::try_from(rows::gpus(v.ui, v.snap).len()).unwrap_or(u16::MAX).saturating_add(2);
     let lower = wanted.min(area.height / 2);
     let upper = Rect { height: area.height - lower, ..area };
     let lower = Rect { y: upper.bottom(), height: lower, ..area };

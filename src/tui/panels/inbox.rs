@@ -8,6 +8,7 @@ use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_end, cut_middle, left, moment, width};
 use crate::tui::look::theme::Role;
 use crate::tui::overlay::{fix, verdict};
+use crate::tui::rows;
 use ratatui::layout::Rect;
 
 /// Rows of the list on the inbox's own screen; the finding takes the rest.
@@ -25,10 +26,15 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, (alone
         pane(c, area, v, focus);
         return;
     }
+    let files = rows::files(v.ui, v.snap);
+    if files.is_empty() {
+        crate::tui::panels::empty::hidden(c, area, v, Pane::Inbox);
+        return;
+    }
     let rows = list_rows(area.height);
     let list = Rect { height: rows, ..area };
-    let top = v.top(Pane::Inbox, usize::from(rows), v.snap.inbox.len());
-    for (at, row) in v.snap.inbox.iter().skip(top).take(rows.into()).enumerate() {
+    let top = v.top(Pane::Inbox, usize::from(rows), files.len());
+    for (at, row) in files.iter().skip(top).take(rows.into()).enumerate() {
         let selected = v.ui.file.as_ref() == Some(&row.name);
         line(c, list, at as u16, (v, row, selected));
         c.spot(Rect { y: list.y + at as u16, height: 1, ..list }, Action::Select(Pane::Inbox, top + at));
@@ -36,10 +42,10 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, (alone
             c.cursor_row(list, at as u16);
         }
     }
-    let Some(row) = v.snap.inbox.iter().find(|row| Some(&row.name) == v.ui.file.as_ref()) else { return };
+    let Some(row) = files.iter().find(|row| Some(&row.name) == v.ui.file.as_ref()) else { return };
     if rows < area.height {
         let below = Rect { y: area.y + rows, height: area.height - rows, ..area };
-        let count = v.snap.inbox.len();
+        let count = files.len();
         let shown = usize::from(rows).min(count.saturating_sub(top));
         let more = if shown < count {
             format!("{}-{} of {count} files", top + 1, top + shown)
@@ -59,11 +65,12 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, (alone
 
 /// Beside the queue: what is wrong with a refused file in a line of its own, as far as there is room.
 fn pane(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
-    let (count, height) = (v.snap.inbox.len(), usize::from(area.height));
+    let files = rows::files(v.ui, v.snap);
+    let (count, height) = (files.len(), usize::from(area.height));
     let mut spare = height.saturating_sub(count);
     let top = v.top(Pane::Inbox, height, count);
     let mut at = 0;
-    for row in v.snap.inbox.iter().skip(top) {
+    for row in files.into_iter().skip(top) {
         if at >= area.height {
             break;
         }

@@ -6,6 +6,7 @@ pub(in crate::tui) mod detail;
 pub(in crate::tui) mod empty;
 pub(in crate::tui) mod forecast;
 pub(in crate::tui) mod frames;
+pub(in crate::tui) mod gpugrid;
 pub(in crate::tui) mod gpus;
 pub(in crate::tui) mod gpuscreen;
 pub(in crate::tui) mod header;

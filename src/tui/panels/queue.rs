@@ -4,12 +4,12 @@ use crate::model::{Cursor, Span};
 use crate::protocol::JobRow;
 use crate::tui::View;
 use crate::tui::arrange::{self, Entry, Key};
-use crate::tui::keys::Action;
+use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{Kind, Pane};
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut, duration, left, minutes, right, state, width};
 use crate::tui::look::theme::Role;
-use crate::tui::panels::columns::{self, Column, Lead, Shown};
+use crate::tui::panels::columns::{self, Room, Shown};
 use crate::tui::panels::forecast;
 use crate::tui::rows::QueueRow;
 use crate::tui::update::pending;
@@ -27,9 +27,17 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
     };
     let (place, id, longest) = list.iter().fold((0, 0, 0), largest);
     let lead = Lead::new(place.to_string().len(), id.to_string().len());
-    let tables = &v.ui.tables;
-    let chosen = (&tables.columns[..], tables.queue.sideways, longest);
-    let shown = columns::fit(usize::from(area.width), kind, lead, v.ui.mine, chosen);
+    let table = &v.ui.tables.queue;
+    let room = Room {
+        total: usize::from(area.width),
+        lead: lead.columns(),
+        is_small: matches!(kind, Kind::Line | Kind::Bare | Kind::Compact),
+        is_wide: kind == Kind::Three,
+        mine: v.ui.mine,
+        sideways: table.sideways,
+        longest,
+    };
+    let shown = columns::fit(Pane::Queue, &table.columns, &room);
     head(c, area, lead, &shown);
     let height = usize::from(area.height.saturating_sub(1));
     let lines = arrange::entries(v.ui, Pane::Queue, list, &v.now);
@@ -53,22 +61,32 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
     }
 }
 
-fn head(c: &mut Canvas<'_>, area: Rect, lead: Lead, shown: &[Shown]) {
-    let row = Rect { height: 1, ..area };
-    let click = |c: &mut Canvas<'_>, x: u16, text: &str, key: Option<Key>| {
-        let rest = Rect { x, width: area.right().saturating_sub(x), ..row };
-        let end = c.pieces(rest, 0, &[(text, Role::Title)]);
-        if let Some(key) = key {
-            c.spot(Rect { width: end.saturating_sub(x), ..rest }, Action::SortBy(Pane::Queue, key));
-        }
-        end
-    };
-    let x = click(c, area.x, &left("#", lead.place), Some(Key::Line));
-    let x = click(c, x, &right("ID", lead.id), Some(Key::Id));
-    let mut x = click(c, x, &format!(" {}", left("STATE", 5)), Some(Key::State));
-    for one in shown {
-        x = click(c, x, &one.head(), one.spec.key);
+/// The widths of what always comes first: place, number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lead {
+    place: usize,
+    id: usize,
+}
+
+impl Lead {
+    fn new(place_digits: usize, id_digits: usize) -> Self {
+        // The cursor, the place and the mark.
+        Self { place: 1 + (place_digits + 1).max(2), id: id_digits.max(4) }
     }
+
+    /// With the state behind them.
+    const fn columns(self) -> usize {
+        self.place + self.id + 1 + 5
+    }
+}
+
+fn head(c: &mut Canvas<'_>, area: Rect, lead: Lead, shown: &[Shown]) {
+    let click =
+        |c: &mut Canvas<'_>, x, text: &str, key| columns::click(c, (area, x), Pane::Queue, text, Some(key));
+    let x = click(c, area.x, &left("#", lead.place), Key::Line);
+    let x = click(c, x, &right("ID", lead.id), Key::Id);
+    let x = click(c, x, &format!(" {}", left("STATE", 5)), Key::State);
+    columns::heads(c, (area, x), Pane::Queue, shown);
 }
 
 /// One row.
@@ -98,10 +116,10 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, Lead, 
     let word = format!(" {}", left(word, 5));
     let mut x = c.pieces(area, at, &[(&lead, base), (&id, base), (&word, state_role)]);
     for one in shown {
-        let own = if one.spec.column == Column::Why { beside(v, row, one.width).1 } else { base };
+        let (text, own) = one.cell(v, row);
         let role = if base == Role::Text { own } else { base };
         let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
-        x = c.pieces(rest, at, &[(&one.cell(v, row), role)]);
+        x = c.pieces(rest, at, &[(&text, role)]);
     }
 }
 
@@ -128,7 +146,11 @@ pub(in crate::tui) fn beside(v: &View<'_>, row: &JobRow, columns: usize) -> (Str
     if width(&words) <= columns || columns < 6 {
         return (words, role);
     }
-    // Half a reason must not look like a whole one.
+    // What it comes to is in the first words; a half of them must not look like a whole.
+    let first = words.split(", ").next().and_then(|first| first.split("; ").next()).unwrap_or_default();
+    if !row.late && width(first) <= columns {
+        return (first.to_owned(), role);
+    }
     (format!("{}..", cut(&words, columns - 2).trim_end()), role)
 }
 
@@ -153,7 +175,16 @@ pub(in crate::tui) fn why(v: &View<'_>, row: &JobRow) -> (String, Role) {
     if let Some(at) = row.cancel_at.filter(|_| row.state != Cursor::Done) {
         if pending::undoable(row, &v.exact) {
             let left = between(v.exact.wall_ms, at).0.div_ceil(1000);
-            return (format!("cancel in {left} s, u undoes"), Role::Stop);
+            let words = match row.cancel_by.as_deref() {
+                Some(who) if !pending::is_own_cancel(v.ui, v.snap, row) => {
+                    format!("{who} cancels in {left} s")
+                }
+                _ if pending::is_next_undone(v.ui, v.snap, row, &v.exact) => {
+                    format!("cancel in {left} s, {} undoes", v.ui.keys.key(Mode::Queue, &Action::Undo))
+                }
+                _ => format!("cancel in {left} s"),
+            };
+            return (words, Role::Stop);
         }
         return ("being cancelled".to_owned(), Role::Stop);
     }

@@ -4,7 +4,7 @@ use crate::model::JobId;
 use crate::protocol::{Connection, JobRow, NoticeLevel};
 use crate::tui::View;
 use crate::tui::keys::{Action, Mode};
-use crate::tui::layout::Layout;
+use crate::tui::layout::{self, Layout, Pane};
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut_end, cut_middle, width};
 use crate::tui::look::theme::Role;
@@ -124,9 +124,15 @@ fn closing(v: &View<'_>) -> Option<(Line, i64)> {
     let asked = |row: &JobRow| row.cancel_at.unwrap_or(0) - acts::undo_window(row).0 as i64;
     let closing = v.snap.jobs.iter().filter(|row| pending::undoable(row, &v.exact));
     let count = closing.clone().count();
-    let row = closing.max_by_key(|row| (asked(row), row.id))?;
+    // One's own is what can be taken back from here.
+    let row = closing.max_by_key(|row| (pending::is_own_cancel(v.ui, v.snap, row), asked(row), row.id))?;
     let left = between(v.exact.wall_ms, row.cancel_at.unwrap_or(0)).0.div_ceil(1000);
     let more = if count > 1 { format!(" (+{} more)", count - 1) } else { String::new() };
+    if !pending::is_own_cancel(v.ui, v.snap, row) {
+        let who = row.cancel_by.as_deref().unwrap_or("somebody");
+        let text = format!("{who} cancels #{} in {left} s{more}", row.id);
+        return Some((Line::new(text, Role::Stop, ""), asked(row)));
+    }
     let text = format!("cancelling #{} in {left} s{more}", row.id);
     // Once something else was done, `u` is about that.
     let (action, words) = if v.ui.deeds.newer_than(asked(row)) {
@@ -183,38 +189,41 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
 
 /// The filter as it is typed, with the terminal's cursor in it.
 pub(in crate::tui) fn filter(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
-    let end = c.pieces(area, 0, &[("/", Role::KeyHint), (v.ui.filter.text(), Role::Input)]);
-    if v.ui.filter.text().is_empty() {
+    let filter = v.ui.filters.of(layout::filtered(v.ui));
+    let end = c.pieces(area, 0, &[("/", Role::KeyHint), (filter.text(), Role::Input)]);
+    if filter.text().is_empty() {
         let rest = Rect { x: end + 1, width: area.right().saturating_sub(end + 1), ..area };
-        c.text(rest, 0, " words  u:ana s:run g:>2 gpu:4 n:/re/ p: id: !not ", Role::Dim);
+        c.text(rest, 0, &format!(" {} ", filter.hint()), Role::Dim);
     }
-    if let Some(error) = v.ui.filter.error() {
+    if let Some(error) = filter.error() {
         let rest = Rect { x: end, width: area.right().saturating_sub(end), ..area };
         c.pieces(rest, 0, &[("  ! ", Role::ToastError), (&error.why, Role::ToastError), (" ", Role::Text)]);
     }
-    let x = area.x + 1 + width(v.ui.filter.before()) as u16;
+    let x = area.x + 1 + width(filter.before()) as u16;
     c.cursor = Some((x.min(area.right().saturating_sub(1)), area.y, true));
 }
 
 /// `3/11` where something is hidden.
-pub(in crate::tui) fn counted(v: &View<'_>) -> String {
-    let (shown, all) = if v.ui.screen == crate::tui::Screen::History {
-        let all = v.snap.history.len() + looks::older(v.ui, v.snap).count();
-        (rows::history(v.ui, v.snap).len(), all)
-    } else {
-        (v.queue().len(), v.snap.jobs.len())
+pub(in crate::tui) fn counted(v: &View<'_>, pane: Pane) -> String {
+    let (shown, all, one) = match pane {
+        Pane::History => {
+            let all = v.snap.history.len() + looks::older(v.ui, v.snap).count();
+            (rows::history(v.ui, v.snap).len(), all, "job")
+        }
+        Pane::Gpus => (rows::gpus(v.ui, v.snap).len(), v.snap.gpus.len(), "GPU"),
+        Pane::Inbox => (rows::files(v.ui, v.snap).len(), v.snap.inbox.len(), "file"),
+        Pane::Queue | Pane::Meter | Pane::Job | Pane::Log => (v.queue().len(), v.snap.jobs.len(), "job"),
     };
-    if v.ui.screen == crate::tui::Screen::History && looks::has_further(v.ui, v.snap) {
+    if pane == Pane::History && looks::has_further(v.ui, v.snap) {
         return format!("{shown}/{all} newest jobs, End asks for older");
     }
-    let jobs = if all == 1 { "job" } else { "jobs" };
-    if shown == all { format!("{all} {jobs}") } else { format!("{shown}/{all} {jobs}") }
+    let plural = if all == 1 { "" } else { "s" };
+    if shown == all { format!("{all} {one}{plural}") } else { format!("{shown}/{all} {one}{plural}") }
 }
 
 /// The same, and how many are marked.
-pub(in crate::tui) fn counted_marked(v: &View<'_>) -> String {
-    let marked = update::marks::words(v.ui, v.snap, crate::tui::layout::main_pane(v.ui));
-    format!("{}{marked}", counted(v))
+pub(in crate::tui) fn counted_marked(v: &View<'_>, pane: Pane) -> String {
+    format!("{}{}", counted(v, pane), update::marks::words(v.ui, v.snap, pane))
 }
 
 /// Only keys that do something for the selected job.

@@ -7,6 +7,7 @@ use crate::tui::layout::Pane;
 use crate::tui::look::canvas::{Canvas, Glyphs};
 use crate::tui::look::text::{cut, left, moment, width};
 use crate::tui::look::theme::Role;
+use crate::tui::rows;
 use ratatui::layout::Rect;
 
 /// Columns of a device's index.
@@ -74,15 +75,17 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let axis = Axis { from: now + from, until: now + until, x: area.x + LABEL, columns: area.width - LABEL };
     let looked_at = looked_at(v, timeline);
     let height = usize::from(area.height - 1);
-    let top = v.top(Pane::Gpus, height, v.snap.gpus.len());
-    for (at, gpu) in v.snap.gpus.iter().skip(top).take(height).enumerate() {
+    let gpus = rows::gpus(v.ui, v.snap);
+    let count = gpus.len();
+    let top = v.top(Pane::Gpus, height, count);
+    for (at, gpu) in gpus.into_iter().skip(top).take(height).enumerate() {
         let y = area.y + at as u16;
         let here = v.ui.gpu.as_ref() == Some(&gpu.uuid);
         let label = format!("{}{}", if here { ">" } else { " " }, gpu.index);
         c.pieces(Rect { y, height: 1, ..area }, 0, &[(&left(&label, LABEL.into()), Role::Title)]);
         row(c, v, y, &axis, (gpu, timeline, looked_at));
     }
-    let y = area.y + height.min(v.snap.gpus.len() - top) as u16;
+    let y = area.y + height.min(count - top) as u16;
     ticks(c, v, y, &axis, timeline);
 }
 

@@ -209,8 +209,9 @@ impl Shell {
         ui.flows.desk = Desk::of(&options.outside);
         let (keys, faults) = Keymap::with(&options.keys);
         ui.keys = Arc::new(keys);
+        let unknown = ui.tables.choose(&options.columns, &options.history_columns);
         // All of them are in `:messages`; the first one is seen.
-        for fault in faults.iter().rev().chain(&options.complaint) {
+        for fault in unknown.iter().chain(faults.iter().rev()).chain(&options.complaint) {
             ui.say(Level::Error, fault.clone(), None);
         }
         ui.size = terminal::size();

@@ -53,6 +53,10 @@ pub struct Options {
     pub me: String,
     /// Keys that take the place of the table's: an action's name and its keys.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// The columns of the queue by name, from left to right; none: as they are by themselves.
+    pub columns: Vec<String>,
+    /// Those of the history.
+    pub history_columns: Vec<String>,
     /// Few bytes.
     pub low_bandwidth: bool,
     /// The mouse selects and scrolls.
@@ -87,6 +91,8 @@ impl Options {
             tz: TimeZone::system(),
             me: String::new(),
             keys: BTreeMap::new(),
+            columns: Vec::new(),
+            history_columns: Vec::new(),
             low_bandwidth: false,
             mouse: false,
             sync: true,

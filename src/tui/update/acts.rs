@@ -3,6 +3,7 @@
 use crate::model::{Cursor, Generation, JobId, Priority, Span};
 use crate::protocol::{Connection, JobRow, Place, Snapshot};
 use crate::tui::UiCommand;
+use crate::tui::effect;
 use crate::tui::errand::Errand;
 use crate::tui::keys::Action;
 use crate::tui::overlay::{Bulk, Button, Confirm, CopyMenu, Overlay, Quick, retry};
@@ -166,6 +167,7 @@ fn act_on(ui: &mut Ui, snap: &Snapshot, action: &Action, row: &JobRow) -> Vec<Ui
 /// Changes one job: it is what `u` takes back next.
 fn change(ui: &mut Ui, row: &JobRow, change: Change) -> Vec<UiCommand> {
     undo::changed(ui, row.id, matches!(change, Change::Cancel { .. }));
+    effect::begin(ui, [row.id]);
     pending::ask(ui, row, &[change])
 }
 

@@ -3,6 +3,7 @@
 use crate::model::{Cursor, Generation, JobId, Priority, Span};
 use crate::protocol::{Command, JobRow, Place, Reply, Snapshot};
 use crate::tui::UiCommand;
+use crate::tui::effect;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::overlay::{Bulk, Overlay};
 use crate::tui::rows;
@@ -29,6 +30,8 @@ pub struct Tally {
     waiting: BTreeSet<JobId>,
     done: usize,
     refused: Vec<String>,
+    /// One that was done: what the action does to others is known by it.
+    told: Option<JobId>,
     /// When it is told as it stands, on the boot clock.
     pub(in crate::tui) until_ms: u64,
 }
@@ -85,6 +88,8 @@ fn each(
     mut refused: Vec<String>,
     change: impl Fn(&Ui, &JobRow) -> Asked,
 ) -> Vec<UiCommand> {
+    effect::begin(ui, jobs.iter().map(|row| row.id));
+    let asks = jobs.len() <= effect::ASKS;
     let mut batch = Vec::new();
     let is_cancel = verb == "cancelled";
     let mut out = Vec::new();
@@ -100,8 +105,7 @@ fn each(
                 } else {
                     sent.insert(row.id);
                 }
-                // What each of many does to the others is nothing that one could read.
-                out.extend(commands.into_iter().filter(|one| matches!(one, UiCommand::Send { .. })));
+                out.extend(commands.into_iter().filter(|one| asks || matches!(one, UiCommand::Send { .. })));
             }
             Err(why) => refused.push(why),
         }
@@ -232,7 +236,7 @@ pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot, jobs: &[JobId]) -> Vec<
 
 fn begin(ui: &mut Ui, verb: &'static str, waiting: BTreeSet<JobId>, done: usize, refused: Vec<String>) {
     let until_ms = ui.now.boottime_ms + PATIENCE_MS;
-    ui.tally = Some(Tally { verb, waiting, done, refused, until_ms });
+    ui.tally = Some(Tally { verb, waiting, done, refused, told: None, until_ms });
     finish(ui, false);
 }
 
@@ -260,6 +264,7 @@ pub(in crate::tui) fn answered(ui: &mut Ui, asked: WhatAsked, reply: &Reply) -> 
         ui.pending.remove(&job);
     } else {
         tally.done += 1;
+        tally.told = Some(job);
         pending::answered(ui, job);
     }
     if let Reply::Submitted { jobs, .. } = reply {
@@ -273,6 +278,9 @@ pub(in crate::tui) fn answered(ui: &mut Ui, asked: WhatAsked, reply: &Reply) -> 
 fn finish(ui: &mut Ui, at_last: bool) {
     let Some(tally) = ui.tally.take_if(|tally| tally.waiting.is_empty() || at_last) else { return };
     let mut text = format!("{} {}", tally.done, tally.verb);
+    if let Some(words) = tally.told.and_then(|job| ui.fetched.effect.words_of(job)) {
+        text = format!("{text}; {words}");
+    }
     if !tally.waiting.is_empty() {
         text = format!("{text}, {} without an answer", tally.waiting.len());
     }

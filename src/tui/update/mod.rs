@@ -137,7 +137,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Fix => return fix::ask(ui, snap),
         Action::Filter => {
             ui.typing = true;
-            ui.before_filter = [ui.queue_job, ui.history_job];
+            ui.before_filter = ui.cursors();
         }
         Action::Undo => return undo::newest(ui, snap),
         Action::UndoList => return flows::undo_list(ui),
@@ -217,15 +217,16 @@ fn escape(ui: &mut Ui) -> Vec<UiCommand> {
     }
     if ui.typing {
         ui.typing = false;
-        ui.filter.clear();
-        [ui.queue_job, ui.history_job] = ui.before_filter;
+        ui.filters.of_mut(layout::filtered(ui)).clear();
+        let before = std::mem::take(&mut ui.before_filter);
+        ui.put_cursors(before);
     } else if ui.hush()
         || matches!(mode_below(ui), Mode::Log | Mode::LogPane | Mode::Detail) && finding::give_up(ui)
         || leave(ui)
     {
         // One thing a press.
-    } else if !ui.filter.is_empty() {
-        ui.filter.clear();
+    } else if !ui.filters.of(layout::filtered(ui)).is_empty() {
+        ui.filters.of_mut(layout::filtered(ui)).clear();
     } else if !ui.marks.is_empty() {
         ui.marks.clear();
     } else {
@@ -421,13 +422,15 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
 
 /// The filter is being typed: rows narrow at once.
 fn typed(ui: &mut Ui, action: &Action) {
+    let pane = layout::filtered(ui);
     if *action == Action::Accept {
         // One that cannot be read stays open, with why not beside it.
-        ui.typing = ui.filter.error().is_some();
+        ui.typing = ui.filters.of(pane).error().is_some();
         return;
     }
-    ui.filter.edit(action);
+    ui.filters.of_mut(pane).edit(action);
     // A cursor whose row is hidden goes to the first match.
-    ui.at.insert(Pane::Queue, 0);
-    ui.at.insert(Pane::History, 0);
+    for pane in [Pane::Queue, Pane::History, pane] {
+        ui.at.insert(pane, 0);
+    }
 }

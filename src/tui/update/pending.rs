@@ -9,6 +9,7 @@ use crate::tui::UiCommand;
 use crate::tui::looks::Look;
 use crate::tui::rows::{self, QueueRow};
 use crate::tui::ui::Ui;
+use crate::tui::update::acts;
 use std::collections::VecDeque;
 
 /// One change of one job.
@@ -257,6 +258,19 @@ pub(in crate::tui) fn waits(row: &JobRow) -> bool {
 /// Has not started.
 pub(in crate::tui) fn is_queued(row: &JobRow) -> bool {
     row.state == JobState::Queued
+}
+
+/// Whether it was cancelled by whoever looks.
+pub(in crate::tui) fn is_own_cancel(ui: &Ui, snap: &Snapshot, row: &JobRow) -> bool {
+    row.cancel_by.as_deref().is_none_or(|by| by == ui.me(snap))
+}
+
+/// Whether `u` takes this cancel back: it is the newest of all that was done from here.
+pub(in crate::tui) fn is_next_undone(ui: &Ui, snap: &Snapshot, row: &JobRow, now: &Now) -> bool {
+    let asked = |row: &JobRow| row.cancel_at.unwrap_or(0) - acts::undo_window(row).0 as i64;
+    let own = snap.jobs.iter().filter(|row| undoable(row, now) && is_own_cancel(ui, snap, row));
+    let newest = own.max_by_key(|row| (asked(row), row.id));
+    newest.is_some_and(|newest| newest.id == row.id) && !ui.deeds.newer_than(asked(row))
 }
 
 /// Whether a cancel of this job can still be undone.

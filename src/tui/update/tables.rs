@@ -7,7 +7,6 @@ use crate::tui::keys::Action;
 use crate::tui::layout::Pane;
 use crate::tui::overlay::{Columns, Menu, Overlay, Settings};
 use crate::tui::panels::columns::most_sideways;
-use crate::tui::panels::history::MOST_SIDEWAYS;
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 
@@ -17,9 +16,8 @@ pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Option<Vec<U
         Action::Left | Action::Right
             if matches!(ui.focus, Pane::Queue | Pane::History) && ui.opened.is_none() =>
         {
-            let is_queue = ui.focus == Pane::Queue;
-            let most = if is_queue { most_sideways(&ui.tables.columns) } else { MOST_SIDEWAYS };
             let table = ui.tables.of_mut(ui.focus);
+            let most = most_sideways(&table.columns);
             let to =
                 if *action == Action::Left { table.sideways.saturating_sub(1) } else { table.sideways + 1 };
             table.sideways = to.min(most);
@@ -32,7 +30,7 @@ pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Option<Vec<U
             let group = ui.tables.regroup(ui.focus);
             ui.say(Level::Info, format!("grouped by {}", group.name()), None);
         }
-        Action::Columns => ui.overlay = Some(Overlay::Columns(Columns::default())),
+        Action::Columns => ui.overlay = Some(Overlay::Columns(Columns::of(ui.focus))),
         Action::Mark => {
             marks::toggle(ui, snap);
             travel(ui, snap, &Action::Down);

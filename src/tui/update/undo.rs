@@ -6,6 +6,7 @@
 use crate::model::{JobId, Span};
 use crate::protocol::{Command, Query, Request, Snapshot, SubmittedJob, UndoRow};
 use crate::tui::UiCommand;
+use crate::tui::effect::Effect;
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::flows::Flow;
@@ -145,7 +146,7 @@ pub(in crate::tui) fn newest(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
         return Vec::new();
     }
     // What the change would have done is no news any more.
-    ui.fetched.effect = None;
+    ui.fetched.effect = Effect::default();
     let now = ui.now.boottime_ms;
     let deeds = &mut ui.deeds;
     deeds.other_ms = 0;

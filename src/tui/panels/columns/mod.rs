@@ -1,15 +1,23 @@
-//! The queue's columns: one table. A new column is a variant of [`Column`] and a row of [`SPECS`].
+//! The columns of the tables of jobs: what each says, which there is room for, how wide each is.
+//!
+//! A table is a list of [`Spec`]: [`queue`] and [`history`]. A new column is a variant of [`Column`] and a row of one.
+
+mod history;
+mod queue;
 
 use crate::protocol::JobRow;
 use crate::tui::View;
 use crate::tui::arrange::Key;
-use crate::tui::layout::Kind;
-use crate::tui::look::text::{cut_middle, hours, left, moment, right};
-use crate::tui::panels::queue;
+use crate::tui::keys::Action;
+use crate::tui::layout::Pane;
+use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::{left, right};
+use crate::tui::look::theme::Role;
+use ratatui::layout::Rect;
 
-/// A column that can be switched and moved; place, number and state always come first.
+/// A column that can be switched and moved; what a row is found by always comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each has its words in the table")]
+#[expect(missing_docs, reason = "each has its words in the tables")]
 pub enum Column {
     User,
     Name,
@@ -22,11 +30,23 @@ pub enum Column {
     Submitted,
     Start,
     Limit,
+    Result,
+    End,
+    Waited,
+    Ran,
+    Peak,
+    Load,
+    GpuPeak,
 }
+
+/// What a cell says: the text, and its role where that is its own.
+type Cell = fn(&View<'_>, &JobRow, usize) -> (String, Role);
 
 /// One column.
 pub(in crate::tui) struct Spec {
     pub(in crate::tui) column: Column,
+    /// Its name in the configuration.
+    pub(in crate::tui) id: &'static str,
     /// Its head.
     pub(in crate::tui) head: &'static str,
     /// What it says, for the picker.
@@ -35,111 +55,73 @@ pub(in crate::tui) struct Spec {
     gap: usize,
     /// Columns it takes; what NAME and WHY take depends on the room.
     width: usize,
+    /// So many more on a wide screen.
+    grows: usize,
     is_right: bool,
     /// It is there unless somebody switches it off.
     on: bool,
-    /// Which go first where there is little room; 0: stays.
+    /// Which go first where there is little room; 0: stays. What somebody has switched on outlives most of the others.
     goes: u8,
     /// What clicking its head orders by.
-    pub(in crate::tui) key: Option<Key>,
-    cell: fn(&View<'_>, &JobRow, usize) -> String,
+    key: Option<Key>,
+    cell: Cell,
 }
 
 const fn spec(
-    column: Column,
+    (column, id): (Column, &'static str),
     (head, about): (&'static str, &'static str),
-    (gap, width, is_right): (usize, usize, bool),
+    (gap, width, grows, is_right): (usize, usize, usize, bool),
     (on, goes): (bool, u8),
     key: Option<Key>,
-    cell: fn(&View<'_>, &JobRow, usize) -> String,
+    cell: Cell,
 ) -> Spec {
-    Spec { column, head, about, gap, width, is_right, on, goes, key, cell }
+    Spec { column, id, head, about, gap, width, grows, is_right, on, goes, key, cell }
 }
 
-use Column as C;
+/// The columns that a pane's table can have.
+pub(in crate::tui) const fn table(pane: Pane) -> &'static [Spec] {
+    if matches!(pane, Pane::History) { history::TABLE } else { queue::TABLE }
+}
 
-/// Every column, in the order they have at first.
-pub(in crate::tui) static SPECS: &[Spec] = &[
-    spec(C::User, ("USER", "its owner"), (1, 5, false), (true, 0), Some(Key::User), |_, row, _| {
-        row.user.clone()
-    }),
-    spec(
-        C::Name,
-        ("NAME", "its name; always there"),
-        (1, 0, false),
-        (true, 0),
-        Some(Key::Name),
-        |_, row, columns| cut_middle(&row.name, columns),
-    ),
-    spec(C::Gpus, ("GPU", "GPUs it asks for"), (1, 3, true), (true, 0), Some(Key::Gpus), |_, row, _| {
-        row.gpus.to_string()
-    }),
-    spec(C::Priority, ("PRIO", "its priority"), (1, 4, true), (true, 5), Some(Key::Priority), |_, row, _| {
-        row.priority.to_string()
-    }),
-    spec(
-        C::Held,
-        ("HELD", "GPU-hours it has held"),
-        (1, 6, true),
-        (true, 6),
-        Some(Key::Held),
-        |v, row, _| {
-            if row.rented_at.is_none() { "-".to_owned() } else { hours(row.gpu_ms(&v.now)) }
-        },
-    ),
-    spec(
-        C::Time,
-        ("TIME ", "how long it has waited or run"),
-        (1, 6, true),
-        (true, 8),
-        Some(Key::Time),
-        |v, row, _| queue::time(v, row),
-    ),
-    spec(C::Project, ("PROJECT", "its project"), (1, 10, false), (false, 1), None, |_, row, columns| {
-        cut_middle(row.project.as_deref().unwrap_or("-"), columns)
-    }),
-    spec(
-        C::Submitted,
-        ("SUBMITTED", "when it was submitted"),
-        (1, 12, true),
-        (false, 2),
-        Some(Key::Id),
-        |v, row, _| moment(row.submitted_at, v.now.wall_ms, &v.ui.tz),
-    ),
-    spec(
-        C::Start,
-        ("START", "when it started, or is expected to"),
-        (1, 12, true),
-        (false, 3),
-        None,
-        |v, row, _| {
-            let at = row.started_at.or(row.starts_at);
-            at.map_or_else(|| "-".to_owned(), |at| moment(at, v.now.wall_ms, &v.ui.tz))
-        },
-    ),
-    spec(C::Limit, ("END BY", "when its limit ends it"), (1, 12, true), (false, 4), None, |v, row, _| {
-        row.limit_at.map_or_else(|| "-".to_owned(), |at| moment(at, v.now.wall_ms, &v.ui.tz))
-    }),
-    spec(
-        C::Why,
-        ("WHY / WHERE", "why it waits, or where it is"),
-        (2, 0, false),
-        (true, 0),
-        None,
-        |v, row, columns| queue::beside(v, row, columns).0,
-    ),
-];
+/// The columns of a pane in the order they have at first, and whether each is shown.
+pub(in crate::tui) fn defaults(pane: Pane) -> Vec<(Column, bool)> {
+    table(pane).iter().map(|spec| (spec.column, spec.on)).collect()
+}
 
-impl Column {
-    /// The columns in the order they have at first, and whether each is shown.
-    pub(in crate::tui) fn defaults() -> Vec<(Self, bool)> {
-        SPECS.iter().map(|spec| (spec.column, spec.on)).collect()
+/// The columns of these names, in this order, and behind them the others, which are not shown; and what is wrong.
+pub(in crate::tui) fn named(pane: Pane, names: &[String]) -> (Vec<(Column, bool)>, Vec<String>) {
+    let mut chosen: Vec<(Column, bool)> = Vec::new();
+    let mut wrong = Vec::new();
+    for name in names {
+        match table(pane).iter().find(|spec| spec.id == name) {
+            Some(spec) if chosen.iter().any(|(column, _)| *column == spec.column) => {
+                wrong.push(format!("column `{name}` is there twice"));
+            }
+            Some(spec) => chosen.push((spec.column, true)),
+            None => {
+                let known: Vec<&str> = table(pane).iter().map(|spec| spec.id).collect();
+                wrong.push(format!("there is no column `{name}`: {}", known.join(" ")));
+            }
+        }
     }
+    let others = table(pane).iter().filter(|spec| chosen.iter().all(|(column, _)| *column != spec.column));
+    let others: Vec<_> = others.map(|spec| (spec.column, false)).collect();
+    chosen.extend(others);
+    (chosen, wrong)
+}
 
-    /// Its row of the table.
-    pub(in crate::tui) fn spec(self) -> &'static Spec {
-        SPECS.iter().find(|spec| spec.column == self).unwrap_or(&SPECS[0])
-    }
+/// What the configuration says to have the columns as they are now.
+pub(in crate::tui) fn written(pane: Pane, chosen: &[(Column, bool)]) -> String {
+    let shown = chosen.iter().filter(|(column, on)| *on || *column == Column::Name);
+    let names: Vec<String> =
+        shown.filter_map(|(column, _)| find(pane, *column)).map(|spec| format!("\"{}\"", spec.id)).collect();
+    let key = if pane == Pane::History { "history_columns" } else { "columns" };
+    format!("{key} = [{}]", names.join(", "))
+}
+
+/// A column's row of the table, if the pane has such a column.
+pub(in crate::tui) fn find(pane: Pane, column: Column) -> Option<&'static Spec> {
+    table(pane).iter().find(|spec| spec.column == column)
 }
 
 /// A column as it is shown: how wide it is here.
@@ -151,12 +133,14 @@ pub(in crate::tui) struct Shown {
 }
 
 impl Shown {
-    pub(in crate::tui) fn head(&self) -> String {
+    fn head(&self) -> String {
         self.padded(self.spec.head)
     }
 
-    pub(in crate::tui) fn cell(&self, v: &View<'_>, row: &JobRow) -> String {
-        self.padded(&(self.spec.cell)(v, row, self.width))
+    /// Its text, as wide as it is here, and its role.
+    pub(in crate::tui) fn cell(&self, v: &View<'_>, row: &JobRow) -> (String, Role) {
+        let (text, role) = (self.spec.cell)(v, row, self.width);
+        (self.padded(&text), role)
     }
 
     /// The blanks before it, and exactly its width; the last one goes on to the edge.
@@ -172,90 +156,111 @@ impl Shown {
     }
 }
 
-/// The widths of what always comes first: place, number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::tui) struct Lead {
-    pub(in crate::tui) place: usize,
-    pub(in crate::tui) id: usize,
+/// Writes a piece of a table's head that orders by a key when it is clicked; the column after it.
+pub(in crate::tui) fn click(
+    c: &mut Canvas<'_>,
+    (area, x): (Rect, u16),
+    pane: Pane,
+    text: &str,
+    key: Option<Key>,
+) -> u16 {
+    let rest = Rect { x, width: area.right().saturating_sub(x), height: 1, ..area };
+    let end = c.pieces(rest, 0, &[(text, Role::Title)]);
+    if let Some(key) = key {
+        c.spot(Rect { width: end.saturating_sub(x), ..rest }, Action::SortBy(pane, key));
+    }
+    end
 }
 
-impl Lead {
-    pub(in crate::tui) fn new(place_digits: usize, id_digits: usize) -> Self {
-        // The cursor, the place and the mark.
-        Self { place: 1 + (place_digits + 1).max(2), id: id_digits.max(4) }
-    }
-
-    /// With the state behind them.
-    pub(in crate::tui) const fn columns(self) -> usize {
-        self.place + self.id + 1 + 5
+/// Writes the heads of columns from `x` on.
+pub(in crate::tui) fn heads(c: &mut Canvas<'_>, (area, mut x): (Rect, u16), pane: Pane, shown: &[Shown]) {
+    for one in shown {
+        x = click(c, (area, x), pane, &one.head(), one.spec.key);
     }
 }
 
 /// The least that NAME and WHY get before a column goes.
 const LEAST: [usize; 2] = [12, 7];
 
-/// With so many columns WHY says most of what there is to say.
-const ENOUGH: usize = 15;
+/// Where there is no WHY, a name of so many columns is whole before another column is there.
+const LONG: usize = 20;
 
-/// What NAME has of the room of NAME and WHY: their shares are even, but a blank that one does not need is the other's.
+/// With so many columns WHY says most of what there is to say, and with so many all of it, mostly.
+const ENOUGH: [usize; 2] = [15, 32];
+
+/// What NAME has of the room of NAME and WHY: a blank that one does not need is the other's; where both lack, they share.
 fn shared(room: usize, longest: usize) -> usize {
     let even = (room * 4 / 7).clamp(17.min(room), 26);
     if longest > even {
-        return longest.min(room.saturating_sub(ENOUGH)).max(even);
+        return longest.min(room.saturating_sub(ENOUGH[0])).max(even);
     }
-    longest.max(LEAST[0]).max(room.saturating_sub(ENOUGH)).min(even)
+    longest.max(LEAST[0]).max(room.saturating_sub(ENOUGH[1])).min(even)
 }
 
-/// Which columns there is room for, and how wide each is, where the longest name is so long.
-pub(in crate::tui) fn fit(
-    total: usize,
-    kind: Kind,
-    lead: Lead,
-    mine: bool,
-    (chosen, sideways, longest): (&[(Column, bool)], usize, usize),
-) -> Vec<Shown> {
+/// What a table has to fit into.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::tui) struct Room {
+    /// The columns of the pane.
+    pub(in crate::tui) total: usize,
+    /// What comes before the columns that can be chosen.
+    pub(in crate::tui) lead: usize,
+    /// A small screen: where it is narrow too, only what is needed most.
+    pub(in crate::tui) is_small: bool,
+    /// Columns that can grow do.
+    pub(in crate::tui) is_wide: bool,
+    /// All rows are one user's.
+    pub(in crate::tui) mine: bool,
+    /// Columns scrolled away.
+    pub(in crate::tui) sideways: usize,
+    /// The longest name.
+    pub(in crate::tui) longest: usize,
+}
+
+/// Which columns there is room for, and how wide each is.
+pub(in crate::tui) fn fit(pane: Pane, chosen: &[(Column, bool)], room: &Room) -> Vec<Shown> {
     // A low screen can still be a wide one.
-    let is_small = matches!(kind, Kind::Line | Kind::Bare | Kind::Compact);
-    let allowed = |column: Column| match total {
-        ..60 if is_small => column == Column::Name,
-        60..80 if is_small => matches!(column, Column::Name | Column::Time | Column::Why),
+    let allowed = |column: Column| match room.total {
+        ..60 if room.is_small => column == Column::Name,
+        60..80 if room.is_small => matches!(column, Column::Name | Column::Time | Column::Why),
         _ => true,
     };
     let on = chosen.iter().filter(|(column, on)| (*on || *column == Column::Name) && allowed(*column));
     let mut skipped = 0;
     let mut shown: Vec<Shown> = on
         .filter(|(column, _)| {
-            let skip = *column != Column::Name && skipped < sideways;
+            let skip = *column != Column::Name && skipped < room.sideways;
             skipped += usize::from(skip);
             !skip
         })
-        .map(|(column, _)| {
-            let spec = column.spec();
-            let wide = kind == Kind::Three && *column == Column::User;
-            Shown { spec, width: spec.width + if wide { 2 } else { 0 }, is_last: false }
+        .filter_map(|(column, _)| find(pane, *column))
+        .map(|spec| {
+            let grown = if room.is_wide { spec.grows } else { 0 };
+            Shown { spec, width: spec.width + grown, is_last: false }
         })
         .collect();
-    let room = |shown: &[Shown]| {
+    let left = |shown: &[Shown]| {
         let taken: usize = shown.iter().map(|one| one.spec.gap + one.width).sum();
-        total.saturating_sub(lead.columns() + taken)
+        room.total.saturating_sub(room.lead + taken)
     };
-    let has = |shown: &[Shown], column: Column| shown.iter().any(|one| one.spec.column == column);
-    for step in 1..=8 {
-        let least = LEAST[0] + if has(&shown, Column::Why) { LEAST[1] } else { 0 };
-        if room(&shown) >= least {
+    let has_why = |shown: &[Shown]| shown.iter().any(|one| one.spec.column == Column::Why);
+    let last = table(pane).iter().map(|spec| spec.goes).max().unwrap_or(0);
+    for step in 1..=last {
+        let least = if has_why(&shown) { LEAST[0] + LEAST[1] } else { room.longest.clamp(LEAST[0], LONG) };
+        if left(&shown) >= least {
             break;
         }
-        if step == 7 && mine {
+        // Who has it need not be said where all are one's own: that goes before the last.
+        if step + 1 == last && room.mine {
             shown.retain(|one| one.spec.column != Column::User);
         }
         shown.retain(|one| one.spec.goes != step);
     }
-    let room = room(&shown);
-    let name = if has(&shown, Column::Why) { shared(room, longest) } else { room };
+    let left = left(&shown);
+    let name = if has_why(&shown) { shared(left, room.longest) } else { left };
     for one in &mut shown {
         match one.spec.column {
             Column::Name => one.width = name,
-            Column::Why => one.width = room - name,
+            Column::Why => one.width = left - name,
             _ => {}
         }
     }
@@ -265,7 +270,7 @@ pub(in crate::tui) fn fit(
     shown
 }
 
-/// How far the queue can be scrolled sideways.
+/// How far a table can be scrolled sideways.
 pub(in crate::tui) fn most_sideways(chosen: &[(Column, bool)]) -> usize {
     let on = chosen.iter().filter(|(column, on)| *on && *column != Column::Name).count();
     on.saturating_sub(1)
@@ -275,8 +280,21 @@ pub(in crate::tui) fn most_sideways(chosen: &[(Column, bool)]) -> usize {
 mod tests {
     use super::*;
 
-    fn at(total: usize, kind: Kind, chosen: &[(Column, bool)], sideways: usize) -> Vec<Shown> {
-        fit(total, kind, Lead::new(1, 3), false, (chosen, sideways, 20))
+    /// Of a queue with places of one digit and numbers of three.
+    const LEAD: usize = 13;
+
+    fn at(total: usize, change: impl FnOnce(&mut Room), chosen: &[(Column, bool)]) -> Vec<Shown> {
+        let mut room = Room {
+            total,
+            lead: LEAD,
+            is_small: false,
+            is_wide: false,
+            mine: false,
+            sideways: 0,
+            longest: 20,
+        };
+        change(&mut room);
+        fit(Pane::Queue, chosen, &room)
     }
 
     fn width(shown: &[Shown], column: Column) -> Option<usize> {
@@ -285,29 +303,30 @@ mod tests {
 
     #[test]
     fn columns_fit_and_go_in_order() {
-        let usual = Column::defaults();
-        let wide = at(80, Kind::One, &usual, 0);
+        let usual = defaults(Pane::Queue);
+        let wide = at(80, |_| {}, &usual);
         assert_eq!((width(&wide, Column::Name), width(&wide, Column::Why)), (Some(20), Some(15)));
         for total in 60..200 {
-            let shown = at(total, Kind::Two, &usual, 0);
+            let shown = at(total, |_| {}, &usual);
             let head: String = shown.iter().map(Shown::head).collect();
-            assert!(Lead::new(1, 3).columns() + head.len() <= total + 11, "{total}: {head}");
+            assert!(LEAD + head.len() <= total + 11, "{total}: {head}");
         }
-        let there = |total, column| width(&at(total, Kind::One, &usual, 0), column).is_some();
+        let there = |total, column| width(&at(total, |_| {}, &usual), column).is_some();
         assert!(!there(62, Column::Priority) && there(62, Column::Held));
         assert!(!there(56, Column::Held) && there(56, Column::Time));
-        assert_eq!(width(&at(30, Kind::Bare, &usual, 0), Column::Name), Some(16));
+        assert_eq!(width(&at(30, |room| room.is_small = true, &usual), Column::Name), Some(16));
     }
 
     #[test]
     fn names_and_reasons_have_each_others_blanks() {
-        let usual = Column::defaults();
+        let usual = defaults(Pane::Queue);
         let name = |total, longest| {
-            let shown = fit(total, Kind::Two, Lead::new(1, 3), false, (&usual, 0, longest));
+            let shown = at(total, |room| room.longest = longest, &usual);
             (width(&shown, Column::Name).unwrap(), width(&shown, Column::Why).unwrap())
         };
         assert_eq!(name(70, 30), (17, 8), "long names, little room: even shares");
         assert_eq!(name(70, 14), (14, 11), "short names leave the reasons more");
+        assert_eq!(name(80, 14), (14, 21), "and all that they do not need themselves");
         assert_eq!(name(140, 20).0, 26, "nobody lacks anything");
         assert_eq!(name(140, 44).0, 44, "room for the whole of a long name");
         assert_eq!(name(100, 44), (40, 15), "and no more than leaves the reasons enough");
@@ -315,18 +334,53 @@ mod tests {
 
     #[test]
     fn a_low_screen_that_is_wide_has_all_columns() {
-        let usual = Column::defaults();
-        assert!(at(200, Kind::Bare, &usual, 0).len() == at(200, Kind::Three, &usual, 0).len());
-        assert_eq!(at(59, Kind::Bare, &usual, 0).len(), 1);
+        let usual = defaults(Pane::Queue);
+        let small = |total| at(total, |room| room.is_small = true, &usual).len();
+        assert_eq!(small(200), at(200, |_| {}, &usual).len());
+        assert_eq!(small(59), 1);
     }
 
     #[test]
-    fn what_does_not_fit_is_reached_sideways() {
-        let all: Vec<_> = Column::defaults().into_iter().map(|(column, _)| (column, true)).collect();
-        assert_eq!(width(&at(80, Kind::One, &all, 0), Column::Submitted), None);
-        let far = at(80, Kind::One, &all, 6);
-        assert!(width(&far, Column::Submitted).is_some() && width(&far, Column::Name).is_some());
-        let last = at(80, Kind::One, &all, most_sideways(&all));
+    fn what_somebody_has_switched_on_stays_and_what_does_not_fit_is_reached_sideways() {
+        let mut one = defaults(Pane::Queue);
+        one.iter_mut().filter(|(column, _)| *column == Column::Submitted).for_each(|(_, on)| *on = true);
+        let shown = at(72, |_| {}, &one);
+        assert!(width(&shown, Column::Submitted).is_some() && width(&shown, Column::Priority).is_none());
+        let all: Vec<_> = one.iter().map(|(column, _)| (*column, true)).collect();
+        assert_eq!(width(&at(80, |_| {}, &all), Column::Limit), None);
+        let far = at(80, |room| room.sideways = 7, &all);
+        assert!(width(&far, Column::Limit).is_some() && width(&far, Column::Name).is_some());
+        let last = at(80, |room| room.sideways = most_sideways(&all), &all);
         assert_eq!(last.len(), 2, "the name and the last one");
+    }
+
+    #[test]
+    fn a_history_has_as_many_figures_as_leave_its_names_whole() {
+        let usual = defaults(Pane::History);
+        let shown = |longest| {
+            let room = Room {
+                total: 80,
+                lead: 5,
+                is_small: false,
+                is_wide: false,
+                mine: false,
+                sideways: 0,
+                longest,
+            };
+            fit(Pane::History, &usual, &room)
+        };
+        assert!(width(&shown(8), Column::Gpus).is_some() && width(&shown(8), Column::GpuPeak).is_none());
+        assert_eq!(width(&shown(20), Column::Load), None);
+        assert!(width(&shown(50), Column::Name) >= Some(20) && width(&shown(50), Column::Ran).is_some());
+    }
+
+    #[test]
+    fn every_column_has_a_name_of_its_own() {
+        for pane in [Pane::Queue, Pane::History] {
+            let names: Vec<String> = table(pane).iter().map(|spec| spec.id.to_owned()).collect();
+            let (chosen, wrong) = named(pane, &names);
+            assert_eq!((chosen.len(), wrong), (names.len(), Vec::new()));
+            assert!(written(pane, &chosen).contains(&format!("\"{}\"", names[0])));
+        }
     }
 }
