@@ -3,6 +3,8 @@
 //! Each test runs this very program again inside a PTY, as one of the ignored tests at the end.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/double.rs"]
+mod double;
 #[path = "support/fixtures.rs"]
 #[expect(dead_code, reason = "shared with the tests of the screens")]
 mod fixtures;
@@ -10,14 +12,12 @@ mod fixtures;
 #[expect(dead_code, reason = "shared with the tests of the line")]
 mod terminal;
 
-use overnight::protocol::{Reply, Request, ServerMessage, Snapshot};
-use overnight::tui::{
-    Connector, Depth, Exit, Glyphs, Options, Outside, Session, SessionReader, SessionWriter, run,
-};
+use double::Double;
+use overnight::protocol::{Reply, Request, Snapshot};
+use overnight::tui::{Connector, Depth, Exit, Glyphs, Options, Outside, Session, run};
 use rustix::process::Signal;
 use std::io::Write as _;
 use std::process::Command;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use terminal::Terminal;
 
 fn dashboard(child: &str) -> Terminal {
@@ -300,46 +300,12 @@ fn a_theme_that_cannot_be_used_is_passed_in_the_settings_and_esc_brings_back_the
 
 // ---- what runs inside the terminal ----
 
-struct Double(Snapshot);
-
-impl Connector for Double {
-    fn connect(&mut self) -> Result<Box<dyn Session>, String> {
-        Ok(Box::new(Line(self.0.clone())))
-    }
-}
-
-struct Line(Snapshot);
-struct Says(Receiver<ServerMessage>);
-struct Hears(Snapshot, Sender<ServerMessage>);
-
-impl Session for Line {
-    fn split(self: Box<Self>) -> (Box<dyn SessionReader>, Box<dyn SessionWriter>) {
-        let (say, says) = channel();
-        (Box::new(Says(says)), Box::new(Hears(self.0, say)))
-    }
-}
-
-impl SessionReader for Says {
-    fn read(&mut self) -> Result<Option<ServerMessage>, String> {
-        Ok(self.0.recv().ok())
-    }
-}
-
-impl SessionWriter for Hears {
-    fn send(&mut self, request: &Request) -> Result<(), String> {
-        let reply = match request {
-            Request::Query(overnight::protocol::Query::Snapshot { .. }) => {
-                Reply::Snapshot(Box::new(self.0.clone()))
-            }
-            Request::Command(command) => {
-                let name: String =
-                    format!("{command:?}").chars().take_while(char::is_ascii_alphabetic).collect();
-                Reply::Ok { message: format!("the double heard {name}") }
-            }
-            _ => Reply::Pong,
-        };
-        self.1.send(ServerMessage::Reply(reply)).map_err(|_| "closed".to_owned())
-    }
+fn double(snap: Snapshot) -> Double {
+    Double::new(snap).answering(|_, request| {
+        let Request::Command(command) = request else { return None };
+        let name: String = format!("{command:?}").chars().take_while(char::is_ascii_alphabetic).collect();
+        Some(Reply::Ok { message: format!("the double heard {name}") })
+    })
 }
 
 fn options() -> Options {
@@ -367,20 +333,20 @@ fn options() -> Options {
 #[test]
 #[ignore = "runs inside the terminal of another test"]
 fn child_busy() {
-    assert_eq!(run(options(), Double(fixtures::busy())).unwrap(), Exit::Quit);
+    assert_eq!(run(options(), double(fixtures::busy())).unwrap(), Exit::Quit);
 }
 
 #[test]
 #[ignore = "runs inside the terminal of another test"]
 fn child_idle() {
-    assert_eq!(run(options(), Double(fixtures::empty())).unwrap(), Exit::Quit);
+    assert_eq!(run(options(), double(fixtures::empty())).unwrap(), Exit::Quit);
 }
 
 /// Like `child_busy`, and hang-up signals do not reach it.
 #[test]
 #[ignore = "runs inside the terminal of another test"]
 fn child_deaf() {
-    assert_eq!(run(options(), Double(fixtures::busy())).unwrap(), Exit::Quit);
+    assert_eq!(run(options(), double(fixtures::busy())).unwrap(), Exit::Quit);
 }
 
 /// The job under the cursor logs into the current directory.
@@ -389,7 +355,7 @@ fn child_deaf() {
 fn child_log() {
     let mut snap = fixtures::busy();
     std::sync::Arc::make_mut(&mut snap.jobs[0]).log = "log.txt".into();
-    assert_eq!(run(options(), Double(snap)).unwrap(), Exit::Quit);
+    assert_eq!(run(options(), double(snap)).unwrap(), Exit::Quit);
 }
 
 /// Its theme is a file below the current directory.
@@ -397,41 +363,13 @@ fn child_log() {
 #[ignore = "runs inside the terminal of another test"]
 fn child_theme() {
     let options = Options { theme: "mine".into(), theme_dir: Some("themes".into()), ..options() };
-    assert_eq!(run(options, Double(fixtures::busy())).unwrap(), Exit::Quit);
-}
-
-/// Answers nothing after its snapshot.
-struct Silent;
-
-impl Connector for Silent {
-    fn connect(&mut self) -> Result<Box<dyn Session>, String> {
-        Ok(Box::new(SilentLine))
-    }
-}
-
-struct SilentLine;
-struct Deaf(#[expect(dead_code, reason = "kept open")] Sender<ServerMessage>);
-
-impl Session for SilentLine {
-    fn split(self: Box<Self>) -> (Box<dyn SessionReader>, Box<dyn SessionWriter>) {
-        let (say, says) = channel();
-        // The replies to the subscription and to the question for everything.
-        say.send(ServerMessage::Reply(Reply::Pong)).unwrap();
-        say.send(ServerMessage::Reply(Reply::Snapshot(Box::new(fixtures::busy())))).unwrap();
-        (Box::new(Says(says)), Box::new(Deaf(say)))
-    }
-}
-
-impl SessionWriter for Deaf {
-    fn send(&mut self, _: &Request) -> Result<(), String> {
-        Ok(())
-    }
+    assert_eq!(run(options, double(fixtures::busy())).unwrap(), Exit::Quit);
 }
 
 #[test]
 #[ignore = "runs inside the terminal of another test"]
 fn child_silent() {
-    assert_eq!(run(options(), Silent).unwrap(), Exit::Quit);
+    assert_eq!(run(options(), Double::new(fixtures::busy()).silent()).unwrap(), Exit::Quit);
 }
 
 /// Its connection goes and cannot be made again: the thread that makes it fails.

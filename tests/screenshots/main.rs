@@ -10,6 +10,8 @@
     reason = "a tool for developers: it fails loudly and reports"
 )]
 
+#[path = "../support/double.rs"]
+mod double;
 #[path = "../support/fixtures.rs"]
 #[expect(dead_code, reason = "pictures need a part of what tests need")]
 mod fixtures;
