@@ -380,6 +380,26 @@ fn without_an_editor_it_says_what_to_set() {
 }
 
 #[test]
+fn on_a_machine_without_any_editor_the_dashboard_is_one() {
+    let mut sandbox = Sandbox::serving("simulated:1");
+    let bare = sandbox.dir().join("bare");
+    fs::create_dir(&bare).unwrap();
+    sandbox.set("PATH", bare.to_str().unwrap());
+    let mut terminal = one_waits(&sandbox);
+    terminal.send("e");
+    terminal.wait_for_text("Ctrl-X done");
+    // To the end of the line with the request.
+    terminal.send(&format!("{}\x1b[F", "\x1b[B".repeat(6)));
+    terminal.wait_for_text("7:51");
+    terminal.send("\x7f, priority: 7}\x18");
+    terminal.wait_for_text("request.priority");
+    terminal.send("y");
+    terminal.wait_for_text("#2 is changed: request.priority");
+    assert_eq!(gpus(&sandbox, "second")["priority"], 7);
+    leave(&mut terminal);
+}
+
+#[test]
 fn a_copy_is_sent_as_osc_52_and_shown() {
     let sandbox = Sandbox::serving("simulated:1");
     let mut terminal = one_waits(&sandbox);

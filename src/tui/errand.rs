@@ -20,6 +20,13 @@ pub enum Errand {
     },
     /// A file in the editor, where it lies.
     EditFile(PathBuf),
+    /// A text into a file that was edited in the dashboard itself.
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Its new text.
+        text: Vec<u8>,
+    },
     /// A shell in a folder.
     Shell(PathBuf),
     /// A file in the pager.
@@ -44,6 +51,13 @@ pub enum Brought {
     },
     /// The editor has ended: the new text, `None` if it is the old one, or why there is none.
     Edited(Result<Option<Vec<u8>>, String>),
+    /// There is no editor: the text is edited in the dashboard itself.
+    EditHere {
+        /// The text.
+        text: Vec<u8>,
+        /// The file that it is, if it is one.
+        file: Option<PathBuf>,
+    },
     /// A pager or a shell has ended.
     Back,
     /// It cannot be done, and why.

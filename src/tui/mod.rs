@@ -69,8 +69,8 @@ pub use look::vision::{Need, Sight};
 pub use looks::{Fetched, Look, Slot, Taken, due};
 pub use news::{receive, tick};
 pub use overlay::{
-    Bulk, Button, Chooser, Clear, Columns, Confirm, CopyMenu, Diff, Find, Fix, Mended, Menu, Overlay, Picker,
-    Quick, Retry, Review, Settings, Sought, UndoList, Wrong,
+    Bulk, Button, Chooser, Clear, Columns, Confirm, CopyMenu, Diff, Editor, Find, Fix, Mended, Menu, Overlay,
+    Picker, Quick, Retry, Review, Settings, Sought, UndoList, Wrong,
 };
 pub use panels::columns::Column;
 pub use panels::empty::SMALLEST;

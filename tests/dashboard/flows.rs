@@ -457,6 +457,45 @@ fn an_edit_shows_what_changes_and_is_applied_by_y_only() {
 }
 
 #[test]
+fn where_there_is_no_editor_the_text_is_edited_here_and_lost_only_on_purpose() {
+    let (mut person, mark) = editing();
+    let here = |person: &mut Person| {
+        person.brought(Brought::EditHere { text: b"work:\n  run: a\n".to_vec(), file: None })
+    };
+    here(&mut person);
+    person.shows("Ctrl-X done");
+    person.press("Down End b Enter c");
+    person.shows("  run: ab");
+    person.press("Esc");
+    assert!(person.message().contains("Esc again"), "{}", person.message());
+    let out = person.press("C-x");
+    let (_, request) = asks(&out);
+    assert!(matches!(request, Request::Command(Command::Edit { generation, dry_run: true, file, .. })
+            if *generation == mark && file.text == b"work:\n  run: ab\n  c\n"));
+    // Left as it is, or left on purpose: the job is as it was.
+    for keys in ["C-x", "Esc", "x Esc Esc"] {
+        let (mut person, mark) = editing();
+        here(&mut person);
+        let out = person.press(keys);
+        let (_, request) = asks(&out);
+        assert_eq!(
+            *request,
+            Request::Command(Command::EndEdit { job: JobId(147), generation: mark }),
+            "{keys}"
+        );
+        assert!(person.ui.overlay.is_none());
+    }
+    // A file that is about to be submitted is written where it lies, and the card is there again.
+    let mut person = reviewing();
+    let path = std::path::PathBuf::from("/work/train.yaml");
+    person.brought(Brought::EditHere { text: b"a".to_vec(), file: Some(path.clone()) });
+    person.shows("/work/train.yaml");
+    let out = person.press("b C-x");
+    assert_eq!(*errand(&out), Errand::Write { path, text: b"ba".to_vec() });
+    assert!(matches!(person.ui.overlay, Some(Overlay::Review(_))));
+}
+
+#[test]
 fn an_edit_that_changes_nothing_or_fails_drops_the_mark() {
     for (text, said) in [
         (Ok(None), "#147: nothing was changed"),

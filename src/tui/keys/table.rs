@@ -42,11 +42,13 @@ pub enum Mode {
     Picker,
     /// Fields, or a card with letters of its own.
     Form,
+    /// A text of several lines is being written.
+    Lines,
 }
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Queue,
         Self::History,
         Self::Gpus,
@@ -64,6 +66,7 @@ impl Mode {
         Self::Menu,
         Self::Picker,
         Self::Form,
+        Self::Lines,
     ];
 
     /// Its name.
@@ -84,12 +87,13 @@ impl Mode {
             Self::Menu => "menu",
             Self::Picker => "list of settings",
             Self::Form => "form",
+            Self::Lines => "text",
         }
     }
 
     /// Keys that are characters are text here.
     pub const fn is_text(self) -> bool {
-        matches!(self, Self::Input | Self::Choose | Self::Menu | Self::Form)
+        matches!(self, Self::Input | Self::Choose | Self::Menu | Self::Form | Self::Lines)
     }
 }
 
@@ -208,7 +212,10 @@ const CHOOSE: Modes = Modes::of(&[Mode::Choose]);
 const MENU: Modes = Modes::of(&[Mode::Menu]);
 const PICKER: Modes = Modes::of(&[Mode::Picker]);
 const FORM: Modes = Modes::of(&[Mode::Form]);
-const TEXT: Modes = INPUT.and(CHOOSE).and(FORM);
+const LINES: Modes = Modes::of(&[Mode::Lines]);
+/// Where Enter takes what is typed, or chosen.
+const TAKEN: Modes = INPUT.and(CHOOSE).and(FORM);
+const TEXT: Modes = TAKEN.and(LINES);
 /// A job that a key can be about.
 const JOBS: Modes = LISTS.and(OPENED).and(LOG);
 const ALWAYS: Modes = BASE.and(TEXT).and(DIALOG).and(MENU).and(PICKER);
@@ -313,7 +320,14 @@ pub static TABLE: &[Binding] = &[
     row("", A::Now, "!", DIALOG, "yes, at once", "now"),
     row("", A::NextButton, "Tab Right Left Shift-Tab", DIALOG, "next button", ""),
     row("", A::Press, "Enter Space", DIALOG, "press the button", ""),
-    row("", A::Accept, "Enter", TEXT.and(MENU).and(PICKER), "take it", "take it"),
+    row("", A::Accept, "Enter", TAKEN.and(MENU).and(PICKER), "take it", "take it"),
+    row("", A::Accept, "Ctrl-X", LINES, "done: the text is taken", "done"),
+    row("", A::Insert('\n'), "Enter", LINES, "a new line", ""),
+    row("", A::NextButton, "Tab", LINES, "two blanks", ""),
+    row("", A::Down, "Down", LINES, "down", ""),
+    row("", A::Up, "Up", LINES, "up", ""),
+    row("", A::PageDown, "PgDn", LINES, "a page down", ""),
+    row("", A::PageUp, "PgUp", LINES, "a page up", ""),
     row("", A::Escape, "Esc", TEXT.and(MENU), "close; a filter is cleared", "close"),
     row("", A::Escape, "Esc q", PICKER, "close; what was tried is as before", "close"),
     row("", A::Mark, "Space", PICKER, "on, off or the next one", "change"),

@@ -6,7 +6,7 @@ use crate::protocol::{Diagnostic, Edited, FieldChange, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{cut_middle, left, width};
+use crate::tui::look::text::{cut_end, cut_middle, left, width};
 use crate::tui::look::theme::Role;
 use crate::tui::ui::Ui;
 use crate::tui::update::editing;
@@ -82,6 +82,21 @@ fn columns(inner: Rect, changes: &[FieldChange]) -> (usize, usize) {
     (field, room.saturating_sub(field + 3) / 2)
 }
 
+/// Two texts in so many columns so that they can be told apart: where they are cut, what is alike in them goes first.
+fn apart([old, new]: [&str; 2], columns: usize) -> [String; 2] {
+    let cut = [cut_middle(old, columns), cut_middle(new, columns)];
+    if old == new || cut[0] != cut[1] {
+        return cut;
+    }
+    let alike = old.char_indices().zip(new.chars()).take_while(|((_, a), b)| a == b).count();
+    // A few characters before it show where it is.
+    let skipped = alike.saturating_sub(columns / 3);
+    [old, new].map(|text| {
+        let rest: String = text.chars().skip(skipped).collect();
+        cut_end(&format!("..{rest}"), columns)
+    })
+}
+
 pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, diff: &Diff) {
     let Edited { job, changes, loses_place, diagnostics, .. } = &diff.edited;
     let warnings = verdict::lines(diagnostics);
@@ -100,13 +115,11 @@ pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, diff: &Diff) {
         &[(&head[0], Role::Dim), (&head[1], Role::Dim), (&bar, Role::Border), (&head[2], Role::Dim)],
     );
     let room = usize::from(inner.height).saturating_sub(notes.min(6) + 2);
-    let shown = |value: &Option<String>, columns| {
-        left(&cut_middle(value.as_deref().unwrap_or("-"), columns), columns)
-    };
     let mut y = 1;
     for change in changes.iter().skip(diff.top).take(room) {
         let name = left(&format!(" {}", cut_middle(&change.field, field)), field + 2);
-        let (old, new) = (shown(&change.old, value), shown(&change.new, value));
+        let old_new = [&change.old, &change.new].map(|one| one.as_deref().unwrap_or("-"));
+        let [old, new] = apart(old_new, value).map(|one| left(&one, value));
         c.pieces(
             inner,
             y,
@@ -180,4 +193,24 @@ pub(super) fn paint_wrong(c: &mut Canvas<'_>, area: Rect, wrong: &Wrong) {
         ],
     );
     c.cursor = Some((inner.x, inner.y + row, false));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_so_that_their_difference_is_seen() {
+        assert_eq!(apart(["2", "4"], 20), ["2", "4"]);
+        let [old, new] = apart(
+            [
+                "python train.py --lr 0.10 --epochs 30 --seed 1234",
+                "python train.py --lr 0.20 --epochs 30 --seed 1234",
+            ],
+            24,
+        );
+        assert_eq!([old.as_str(), new.as_str()], [".. --lr 0.10 --epochs..", ".. --lr 0.20 --epochs.."]);
+        // What is longer at its end only is seen there already.
+        assert_ne!(apart(["a b", "a b c"], 10)[0], "..");
+    }
 }

@@ -9,6 +9,7 @@ pub(in crate::tui) mod columns;
 pub(in crate::tui) mod confirm;
 mod copy;
 mod diff;
+pub(in crate::tui) mod editor;
 pub(in crate::tui) mod find;
 pub(in crate::tui) mod fix;
 pub(in crate::tui) mod help;
@@ -37,6 +38,7 @@ pub use columns::Columns;
 pub use confirm::{Button, Clear, Confirm};
 pub use copy::CopyMenu;
 pub use diff::{Diff, Wrong};
+pub use editor::Editor;
 pub use find::{Find, Sought};
 pub use fix::{Fix, Mended};
 pub use menu::Menu;
@@ -82,6 +84,8 @@ pub enum Overlay {
     Diff(Box<Diff>),
     /// What is wrong with an edit.
     Wrong(Box<Wrong>),
+    /// A text, where there is no editor.
+    Editor(Box<Editor>),
     /// Four fields of a request.
     Quick(Box<Quick>),
     /// What can be undone.
@@ -110,6 +114,7 @@ impl Overlay {
             Self::Menu(_) => Mode::Menu,
             Self::Columns(_) | Self::Settings(_) | Self::Messages(_) => Mode::Picker,
             Self::Find(_) => Mode::Input,
+            Self::Editor(_) => Mode::Lines,
         }
     }
 }
@@ -133,6 +138,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Retry(retry) => retry::paint(c, v, area, *retry),
         Overlay::Diff(diff) => diff::paint(c, area, diff),
         Overlay::Wrong(wrong) => diff::paint_wrong(c, area, wrong),
+        Overlay::Editor(editor) => editor::paint(c, area, editor),
         Overlay::Quick(quick) => quick::paint(c, area, quick),
         Overlay::Undo(list) => undo::paint(c, v, area, list),
         Overlay::Copy(menu) => copy::paint(c, v, area, *menu),
@@ -163,6 +169,7 @@ pub(in crate::tui) fn update(
         Overlay::Retry(retry) => retry::update(ui, retry, action),
         Overlay::Diff(diff) => diff::update(ui, snap, diff, action),
         Overlay::Wrong(wrong) => diff::update_wrong(ui, snap, wrong, action),
+        Overlay::Editor(editor) => editor::update(ui, editor, action),
         Overlay::Quick(quick) => quick::update(ui, quick, action),
         Overlay::Undo(list) => undo::update(ui, list, action),
         Overlay::Copy(menu) => copy::update(ui, snap, menu, action),
@@ -173,6 +180,7 @@ pub(in crate::tui) fn update(
 pub(in crate::tui) fn closed(ui: &mut Ui, overlay: Overlay) -> Vec<UiCommand> {
     match overlay {
         Overlay::Review(review) => review::close(ui, review),
+        Overlay::Editor(editor) => return editor::close(ui, editor),
         Overlay::Diff(_) | Overlay::Wrong(_) => return editing::drop_mark(ui),
         Overlay::Settings(settings) => return settings::revert(ui, &settings),
         _ => {}

@@ -40,6 +40,22 @@ impl Shell {
                     Err(why) => self.brought(Brought::Failed(why)),
                 };
             }
+            Errand::EditText { text, .. } if !external::has_editor(outside) => {
+                return self.brought(Brought::EditHere { text, file: None });
+            }
+            Errand::EditFile(path) if !external::has_editor(outside) => {
+                let read = browse::read(&path);
+                return self.brought(match read {
+                    Ok(text) => Brought::EditHere { text, file: Some(path) },
+                    Err(why) => Brought::Edited(Err(why)),
+                });
+            }
+            Errand::Write { path, text } => {
+                let written = std::fs::write(&path, &text);
+                let written =
+                    written.map_err(|error| format!("{} cannot be written: {error}", path.display()));
+                return self.brought(Brought::Edited(written.map(|()| Some(text))));
+            }
             Errand::EditText { name, text } => {
                 external::edit_text(outside, &name, text, events).map_err(|why| Brought::Edited(Err(why)))
             }

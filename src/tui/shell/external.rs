@@ -109,13 +109,23 @@ pub(super) fn edit_file(
     edit(outside, path, before, events)
 }
 
+/// The editor where none is set.
+const EDITOR: &str = "vi";
+
+/// Whether there is an editor: one that is set, or that which is on every machine but the barest.
+pub(super) fn has_editor(outside: &Outside) -> bool {
+    let mut folders =
+        outside.environment.get("PATH").into_iter().flat_map(|path| std::env::split_paths(path));
+    outside.editor.is_some() || folders.any(|folder| folder.join(EDITOR).is_file())
+}
+
 fn edit(
     outside: &Outside,
     path: PathBuf,
     before: Vec<u8>,
     events: &Sender<FeedEvent>,
 ) -> Result<Absence, String> {
-    let editor = outside.editor.clone().unwrap_or_else(|| "vi".to_owned());
+    let editor = outside.editor.clone().unwrap_or_else(|| EDITOR.to_owned());
     let mut command = of_the_shell(&editor, &path);
     if outside.start.is_dir() {
         command.current_dir(&outside.start);

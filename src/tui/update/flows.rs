@@ -226,6 +226,7 @@ pub(in crate::tui) fn brought(ui: &mut Ui, brought: Brought) -> Vec<UiCommand> {
             }
             overlay::picker::go_on(ui)
         }
+        Brought::EditHere { text, file } => overlay::editor::open(ui, text, file),
         Brought::Edited(text) if ui.flows.edit.is_some() => editing::returned(ui, text),
         Brought::Edited(text) => overlay::review::edited(ui, text),
         Brought::Back => Vec::new(),
