@@ -609,7 +609,12 @@ fn a_cancel_asks_keeps_by_default_and_can_be_undone() {
     person.ui.me = "bo".into();
     person.on(144);
     for keep in ["Enter", "Esc", "q"] {
-        assert_eq!(person.press("x"), [UiCommand::Detail(JobId(144))], "its file says how it is stopped");
+        let asked = person.press("x");
+        assert!(
+            asked.iter().all(|one| matches!(one, UiCommand::Detail(_) | UiCommand::Errand(_))),
+            "{asked:?}"
+        );
+        assert!(asked.contains(&UiCommand::Detail(JobId(144))), "its file says how it is stopped");
         assert_eq!(person.press(keep), Vec::new(), "Keep it");
     }
     person.press("x");

@@ -11,6 +11,8 @@ pub enum Errand {
     Browse,
     /// One job file's text.
     Read(PathBuf),
+    /// How much lies in a folder.
+    Measure(PathBuf),
     /// A text in the editor, in a private copy.
     EditText {
         /// What the copy is called.
@@ -48,6 +50,13 @@ pub enum Brought {
         path: PathBuf,
         /// Its text: one byte more than is allowed, if it is too large.
         text: Result<Vec<u8>, String>,
+    },
+    /// How much lies in a folder.
+    Measured {
+        /// Which.
+        path: PathBuf,
+        /// Bytes; `None`: it is not there, or too large to say.
+        bytes: Option<u64>,
     },
     /// The editor has ended: the new text, `None` if it is the old one, or why there is none.
     Edited(Result<Option<Vec<u8>>, String>),

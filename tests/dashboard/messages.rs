@@ -2,7 +2,7 @@
 
 use super::*;
 use overnight::model::Failure;
-use overnight::tui::{Level, LogFind, LogFound};
+use overnight::tui::{Brought, Errand, Level, LogFind, LogFound};
 
 /// Longer than any row here.
 const LONG: &str = "cannot raise #147: above the limit for your user, which is 50 as the operator has set it in the \
@@ -201,7 +201,9 @@ fn what_a_job_ended_by_is_told_with_its_end() {
 fn a_cancel_names_the_signal_and_is_not_offered_once_the_job_has_ended() {
     let mut person = Person::at(busy(), (80, 24));
     person.ui.me = "bo".into();
-    person.on(144).press("x");
+    let out = person.on(144).press("x");
+    let folder = person.snap.jobs.iter().find(|row| row.id == JobId(144)).unwrap().directory.join("output");
+    assert!(out.contains(&UiCommand::Errand(Errand::Measure(folder.clone()))), "{out:?}");
     assert!(person.sees().contains("Stops with its stop signal"), "{}", person.sees());
     let mut known = detail(&busy());
     known.row = (**person.snap.jobs.iter().find(|row| row.id == JobId(144)).unwrap()).clone();
@@ -218,6 +220,10 @@ fn a_cancel_names_the_signal_and_is_not_offered_once_the_job_has_ended() {
         assert!(person.sees().contains(words), "{words}: {}", person.sees());
     }
     assert!(person.sees().contains("Output so far is kept in "), "{}", person.sees());
+    let now = person.ui.now;
+    let measured = Brought::Measured { path: folder, bytes: Some(214 << 20) };
+    receive(&mut person.ui, &mut person.snap, FeedEvent::Brought(measured), now);
+    assert!(person.sees().contains("Output so far (214 MiB) is kept in "), "{}", person.sees());
     person.changes(144, |row| {
         row.state = Cursor::Done;
         row.outcome = Some(Outcome::Succeeded);

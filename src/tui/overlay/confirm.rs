@@ -1,7 +1,7 @@
 //! The questions before a cancel and before a quarantine is lifted. The focus is on the button that does nothing.
 
 use super::{Overlay, middle, retry};
-use crate::model::{Cursor, DeviceState, Generation, JobId, Now, Stop, Uuid, parse_span};
+use crate::model::{Bytes, Cursor, DeviceState, Generation, JobId, Now, Stop, Uuid, parse_span};
 use crate::protocol::{JobRow, Snapshot};
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
@@ -120,9 +120,12 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Confirm) 
     c.text(inner, 1, &first, Role::Dialog);
     c.text(inner, 2, &second, Role::Dialog);
     if row.rented_at.is_some() && inner.height > 4 {
-        let lead = " Output so far is kept in ";
+        let folder = copying::output(row);
+        let measured = v.ui.flows.measured.as_ref().filter(|(path, bytes)| *path == folder && *bytes > 0);
+        let size = measured.map_or_else(String::new, |(_, bytes)| format!(" ({})", Bytes(*bytes)));
+        let lead = format!(" Output so far{size} is kept in ");
         let room = usize::from(inner.width).saturating_sub(lead.len() + 1);
-        let folder = cut_middle(&v.ui.flows.desk.short(&copying::output(row)), room);
+        let folder = cut_middle(&v.ui.flows.desk.short(&folder), room);
         c.text(inner, 3, &format!("{lead}{folder}"), Role::Dialog);
     }
     let (keep, yes, now) = if inner.width < 44 {

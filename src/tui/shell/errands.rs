@@ -1,6 +1,6 @@
 //! Runs the errands of the view: on a thread where a disk may be slow, in the terminal where another program wants it.
 
-use super::{Next, Shell, TuiError, browse, external, terminal};
+use super::{Next, Shell, TuiError, browse, external, measure, terminal};
 use crate::model::Now;
 use crate::tui::errand::{Brought, Errand};
 use crate::tui::news;
@@ -27,6 +27,13 @@ impl Shell {
                     Brought::Text { path, text }
                 };
                 return self.started(browse::on_a_thread(&self.events, read));
+            }
+            Errand::Measure(path) => {
+                let measure = move || {
+                    let bytes = measure::measure(&path);
+                    Brought::Measured { path, bytes }
+                };
+                return self.started(browse::on_a_thread(&self.events, measure));
             }
             Errand::Copy(text) => {
                 let sent = self.screen.copy(&text);

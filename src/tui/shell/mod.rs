@@ -10,6 +10,7 @@ mod input;
 pub(in crate::tui) mod logfeed;
 pub(in crate::tui) mod logscan;
 mod manner;
+mod measure;
 mod mend;
 mod newfile;
 mod obey;

@@ -143,8 +143,13 @@ fn act_on(ui: &mut Ui, snap: &Snapshot, action: &Action, row: &JobRow) -> Vec<Ui
             let (job, generation, button) = (row.id, row.generation, Button::Keep);
             ui.overlay = Some(Overlay::Confirm(Confirm { job, generation, button }));
             let known = ui.detail.as_ref().is_some_and(|detail| detail.row.id == job);
+            if pending::is_queued(row) {
+                return Vec::new();
+            }
+            let output = UiCommand::Errand(Errand::Measure(copying::output(row)));
             // Its file says how it is stopped.
-            if known || pending::is_queued(row) { Vec::new() } else { vec![UiCommand::Detail(job)] }
+            let detail = (!known).then_some(UiCommand::Detail(job));
+            std::iter::once(output).chain(detail).collect()
         }
         Action::Retry => retry::open(ui, row),
         Action::Duplicate => vec![flows::ask_file(row.id, FileFor::Duplicate)],

@@ -97,6 +97,8 @@ pub struct Flows {
     pub(in crate::tui) edit: Option<Editing>,
     /// Files that were submitted or edited here, the newest first.
     pub(in crate::tui) recent: Vec<PathBuf>,
+    /// How much lies in the folder that was measured last.
+    pub(in crate::tui) measured: Option<(PathBuf, u64)>,
     /// Numbers the checks.
     pub(in crate::tui) serial: u64,
 }
@@ -225,6 +227,10 @@ pub(in crate::tui) fn brought(ui: &mut Ui, brought: Brought) -> Vec<UiCommand> {
                 ui.overlay = Some(Overlay::Picker(picker));
             }
             overlay::picker::go_on(ui)
+        }
+        Brought::Measured { path, bytes } => {
+            ui.flows.measured = bytes.map(|bytes| (path, bytes));
+            Vec::new()
         }
         Brought::EditHere { text, file } => overlay::editor::open(ui, text, file),
         Brought::Edited(text) if ui.flows.edit.is_some() => editing::returned(ui, text),
