@@ -126,7 +126,8 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Bulk) {
     let about = if it.retries() {
         " Each gets its own number and folder. You can undo for 10 s.".to_owned()
     } else {
-        format!(" They have held {} GPU-h. You can undo for at least 5 s.", hours(held))
+        let they = if it.jobs.len() == 1 { "It has" } else { "They have" };
+        format!(" {they} held {} GPU-h. You can undo for at least 5 s.", hours(held))
     };
     c.text(inner, at, &about, Role::Dialog);
     if let Some(field) = &it.field {
