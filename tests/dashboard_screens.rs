@@ -19,8 +19,8 @@ use overnight::protocol::{
     WhatIf, WhatIfRow,
 };
 use overnight::tui::{
-    Asked, Depth, FeedEvent, Glyphs, GpuTab, Look, Opened, Overlay, Screen, Tab, Theme, Ui, UiCommand, due,
-    load, mode, next_deadline, paint, receive, settle, tick, update,
+    Asked, Depth, Errand, FeedEvent, Glyphs, GpuTab, Look, Opened, Overlay, Screen, Tab, Theme, Ui,
+    UiCommand, due, load, mode, next_deadline, paint, receive, settle, tick, update,
 };
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -472,9 +472,14 @@ fn a_refused_file_can_be_mended_only_where_that_is_certain() {
         diagnostics[0].fix = None;
     }
     assert_eq!(person.press("f"), []);
-    assert!(person.message().contains("edit the file"), "{}", person.message());
-    person.press("Down f");
-    assert!(person.message().contains("was not refused"), "{}", person.message());
+    assert!(person.message().contains("e edits the file"), "{}", person.message());
+    let sent = person.press("e");
+    assert_eq!(sent, [UiCommand::Errand(Errand::EditFile(inbox.join("sweep.yaml")))]);
+    for key in ["f", "e"] {
+        person.press("Down");
+        assert_eq!(person.press(key), []);
+        assert!(person.message().contains("was not refused"), "{}", person.message());
+    }
 }
 
 #[test]
@@ -540,7 +545,7 @@ fn the_history_goes_further_back_than_the_snapshot() {
     assert!(!person.sees().contains("ancient"));
     person.press("End");
     let sees = person.sees();
-    assert!(sees.contains(">361 bo") && sees.contains("ancient") && !sees.contains("End: older"), "{sees}");
+    assert!(sees.contains(">361  bo") && sees.contains("ancient") && !sees.contains("End: older"), "{sees}");
     assert_eq!(person.answered(), []);
     let mut short = Person::at(busy(), (80, 24), Glyphs::Ascii);
     short.press("4 End");

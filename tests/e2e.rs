@@ -225,6 +225,26 @@ fn a_waiting_a_paused_and_a_running_job_can_be_cancelled_and_a_done_one_cannot()
 }
 
 #[test]
+fn what_came_back_stays_the_outputs_of_a_job_that_is_cancelled_before_its_next_attempt() {
+    let sandbox = Sandbox::serving("simulated:1");
+    let audit = Auditor::watch(&sandbox);
+    let run = "echo 1 > \"$OVERNIGHT_OUTPUT/made.txt\"\nexit 75";
+    sandbox.drop_file("again.yaml", &one_gpu(run, ", retry: {times: 6, when: [75]}"));
+    eventually("the wait for the second attempt", || {
+        let shown = sandbox.show("again");
+        (shown["state"] == "queued" && shown["attempts"].as_array()?.len() == 2).then_some(())
+    });
+    sandbox.run(&["cancel", "again"]).ok();
+    assert_eq!(sandbox.wait_for_end("again"), "cancelled");
+    let shown = sandbox.show("again");
+    assert_eq!(shown["outputs"][0]["path"], "made.txt", "{shown:#}");
+    let output = sandbox.job_folder(&shown).join("output/made.txt");
+    assert_eq!(fs::read_to_string(output).unwrap(), "1\n", "where its folder leads");
+    nothing_is_left_behind(&sandbox);
+    audit.finish();
+}
+
+#[test]
 fn a_cancel_with_an_undo_window_is_kept_across_a_killed_scheduler() {
     let mut sandbox = Sandbox::serving("simulated:1");
     let audit = Auditor::watch(&sandbox);

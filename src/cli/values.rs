@@ -85,13 +85,8 @@ pub(super) fn span(text: &str) -> Result<Span, String> {
 }
 
 pub(super) fn priority(text: &str) -> Result<Priority, String> {
-    match (text, text.parse::<i64>()) {
-        ("low", _) => Ok(Priority::LOW),
-        ("normal", _) => Ok(Priority::NORMAL),
-        ("high", _) => Ok(Priority::HIGH),
-        (_, Ok(n @ -100..=100)) => Ok(Priority::clamped(n)),
-        _ => Err("write low, normal, high, or a whole number from -100 to 100".to_owned()),
-    }
+    Priority::read(text)
+        .ok_or_else(|| "write low, normal, high, or a whole number from -100 to 100".to_owned())
 }
 
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {

@@ -62,16 +62,17 @@ fn follow(
     // What is there at the beginning is not news; what happened while nobody was told of it is.
     let mut update = first;
     let mut silent = !again;
+    let mut is_first = true;
     loop {
         let at = update.at.wall_ms;
-        seen.changes(&update, |about, text| {
+        seen.changes((&update, is_first), |about, text| {
             if silent {
                 return Ok(());
             }
             say(&about, &text, at, (as_json, setup), io)?;
             io.flush()
         })?;
-        silent = false;
+        (silent, is_first) = (false, false);
         update = read(session)?;
     }
 }
@@ -162,7 +163,7 @@ impl Seen {
     /// Takes note of everything, and tells what is new.
     fn changes(
         &mut self,
-        update: &Update,
+        (update, is_first): (&Update, bool),
         mut tell: impl FnMut(About<'_>, String) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         for row in &update.rows {
@@ -176,7 +177,7 @@ impl Seen {
             }
         }
         if let Some(rows) = &update.inbox {
-            for (name, state, text) in self.inbox(rows) {
+            for (name, state, text) in self.inbox(rows, is_first) {
                 tell(About::Inbox { name: &name, state }, text)?;
             }
         }
@@ -223,8 +224,9 @@ impl Seen {
         Some(format!("gpu {}: {word}{idle}{detail}", row.index))
     }
 
-    /// Files that were refused, also again for another reason, and what becomes of them.
-    fn inbox(&mut self, rows: &[InboxRow]) -> Vec<(String, &'static str, String)> {
+    /// Files that were refused, also again for another reason, and what becomes of them. A scheduler that has just
+    /// started may not have looked at them yet: in its first words none is missing.
+    fn inbox(&mut self, rows: &[InboxRow], is_first: bool) -> Vec<(String, &'static str, String)> {
         let mut news = Vec::new();
         for row in rows {
             let name = &row.name;
@@ -244,7 +246,7 @@ impl Seen {
             }
         }
         self.inbox.retain(|name, _| {
-            let is_there = rows.iter().any(|row| row.name == *name);
+            let is_there = is_first || rows.iter().any(|row| row.name == *name);
             if !is_there {
                 news.push((name.clone(), "removed", format!("inbox {name}: removed")));
             }

@@ -185,7 +185,12 @@ impl Daemon {
                 }
             }
             Message::Inbox(InboxEvent::Dropped(dropped)) => self.disk.held.hold(dropped),
-            Message::Inbox(event) => self.inbox_event(event, &mut Vec::new(), &crate::clock::now()),
+            Message::Inbox(event) => {
+                if let InboxEvent::Gone { name } = &event {
+                    self.disk.held.gone(name);
+                }
+                self.inbox_event(event, &mut Vec::new(), &crate::clock::now());
+            }
             Message::Client { request, answer, by } => {
                 let reply = match request {
                     Request::Query(query) => self.answer_frozen(&query, &reason),

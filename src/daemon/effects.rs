@@ -112,7 +112,7 @@ impl Daemon {
     fn write_answer(&self, job: JobId, submission: SubmissionId) {
         let Some(row) = self.world.queue.get(job) else { return };
         let dir = self.intake.paths.jobs().join(row.folder());
-        let attempt = row.tasks.first().map_or(1, |task| task.current().number.0);
+        let attempt = row.tasks.first().map_or(1, |task| task.last_leased().0);
         if super::clerk::is_written(&dir.join("answer.txt"))
             && super::clerk::is_written(&dir.join("job.yaml"))
         {
@@ -160,7 +160,7 @@ impl Daemon {
         let Ok(document) = document else { return };
         let markdown = json::receipt_markdown(&detail, &self.intake.zone);
         let dir = self.intake.paths.jobs().join(row.folder());
-        let attempt = row.tasks.first().map_or(1, |task| task.current().number.0);
+        let attempt = row.tasks.first().map_or(1, |task| task.last_leased().0);
         if let Some((_, Outcome::NeverStarted { .. } | Outcome::Cancelled { .. })) = &row.done {
             // May be done before its folder was made.
             self.write_answer(job, row.submission);

@@ -39,14 +39,22 @@ impl Earlier {
 }
 
 impl Held {
-    /// Holds one. What became of the file meanwhile is seen when it is taken.
+    /// Holds one. An earlier text of the same name was not accepted, and is not what its owner wants any more.
     pub(super) fn hold(&mut self, dropped: Drop) {
+        self.gone(&dropped.name);
         if self.bytes + dropped.bytes.len() > BYTES {
             self.names.insert(dropped.name);
         } else {
             self.bytes += dropped.bytes.len();
             self.drops.push(dropped);
         }
+    }
+
+    /// The file was taken away before it could be accepted: it is not.
+    pub(super) fn gone(&mut self, name: &str) {
+        self.names.remove(name);
+        self.drops.retain(|held| held.name != *name);
+        self.bytes = self.drops.iter().map(|held| held.bytes.len()).sum();
     }
 }
 
@@ -104,5 +112,37 @@ impl Daemon {
             tracing::info!(name, "an accepted folder is back after a power cut: taken again");
             self.take_drop(name.clone(), ident, Some(folder.clone()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drop_of(name: &str, text: &str) -> Drop {
+        Drop {
+            name: name.to_owned(),
+            stem: "a".to_owned(),
+            ident: DropIdent { dev: 1, ino: 1, ctime_ns: 1, hash: text.to_owned() },
+            uid: 0,
+            bytes: text.as_bytes().to_vec(),
+            folder: None,
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_taken_away_or_written_anew_before_it_is_accepted_is_not_what_it_was() {
+        let mut held = Held::default();
+        held.hold(drop_of("a.yaml", "first"));
+        held.hold(drop_of("b.yaml", "other"));
+        held.hold(drop_of("a.yaml", "second"));
+        let texts = |held: &Held| held.drops.iter().map(|one| one.ident.hash.clone()).collect::<Vec<_>>();
+        assert_eq!(texts(&held), ["other", "second"]);
+        assert_eq!(held.bytes, 11);
+        held.gone("a.yaml");
+        assert_eq!((texts(&held).as_slice(), held.bytes), (["other".to_owned()].as_slice(), 5));
+        held.hold(drop_of("large.yaml", &"x".repeat(BYTES)));
+        held.gone("large.yaml");
+        assert!(held.names.is_empty(), "and so is one of which only the name is held");
     }
 }

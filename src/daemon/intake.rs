@@ -259,6 +259,10 @@ impl InboxBoard {
     /// Notes what became of a name.
     pub(super) fn note(&mut self, name: &str, state: InboxState, now: &Now) {
         let name = clean_line(name);
+        // The same once more is no news: it keeps its time and its place.
+        if self.rows.iter().any(|row| row.name == name && row.state == state) {
+            return;
+        }
         self.rows.retain(|row| row.name != name || matches!(row.state, InboxState::Accepted { .. }));
         self.rows.push_front(InboxRow { name, at: now.wall_ms, state });
         self.rows.truncate(ROWS);

@@ -157,7 +157,10 @@ impl Desk {
         self.remove(name);
         self.schedule(name, now_ms);
         if let Some(entry) = self.entries.get_mut(name) {
-            *entry = Entry { due: entry.due, moved_in: true, touched: true, watched, ..Entry::default() };
+            // Something was said of it: if it is gone, that is said too.
+            let told = Told::Waiting(String::new());
+            *entry =
+                Entry { due: entry.due, moved_in: true, touched: true, watched, told, ..Entry::default() };
         }
     }
 

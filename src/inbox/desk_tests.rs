@@ -76,3 +76,17 @@ fn a_name_that_nobody_spoke_of_can_go_without_a_word() {
     assert_eq!(settle(&mut desk, 1001).0, []);
     assert_eq!(desk.next_due(), None);
 }
+
+#[test]
+fn what_is_judged_anew_and_is_no_longer_there_is_told_to_be_gone() {
+    let (mut desk, root) = desk();
+    let name = OsString::from("a.txt");
+    fs::write(root.path().join(&name), "no job").unwrap();
+    desk.hint(&Hint::Written(name.clone()), 1000);
+    let (events, now) = settle(&mut desk, 1000);
+    assert!(matches!(events.as_slice(), [InboxEvent::Refused { .. }]), "{events:?}");
+    fs::remove_file(root.path().join(&name)).unwrap();
+    desk.forget(&name, now);
+    let (events, _) = settle(&mut desk, now);
+    assert_eq!(events, [InboxEvent::Gone { name: "a.txt".to_owned() }]);
+}

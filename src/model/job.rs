@@ -157,6 +157,15 @@ impl Task {
     }
 }
 
+impl Task {
+    /// The newest attempt that was given anything: whose log and output there are. One that was dropped while it waited has
+    /// none.
+    pub fn last_leased(&self) -> AttemptNo {
+        let leased = self.attempts.iter().rev().find(|attempt| attempt.state.lease().is_some());
+        leased.or(self.attempts.first()).map_or(AttemptNo(1), |attempt| attempt.number)
+    }
+}
+
 impl Attempt {
     /// A new one that waits.
     pub const fn queued(number: AttemptNo, since: Now, prepared: bool) -> Self {

@@ -119,6 +119,17 @@ impl Priority {
         }
     }
 
+    /// As people write it: `low`, `normal`, `high`, or a number in the allowed range.
+    pub fn read(text: &str) -> Option<Self> {
+        match (text, text.parse::<i64>()) {
+            ("low", _) => Some(Self::LOW),
+            ("normal", _) => Some(Self::NORMAL),
+            ("high", _) => Some(Self::HIGH),
+            (_, Ok(n @ -100..=100)) => Some(Self::clamped(n)),
+            _ => None,
+        }
+    }
+
     /// The number.
     pub const fn get(self) -> i16 {
         self.0

@@ -6,6 +6,7 @@
 use crate::model::JobId;
 use crate::protocol::{WhatIf, WhatIfRow};
 use crate::tui::ui::{Level, Ui};
+use crate::tui::update::pending::Change;
 use std::collections::BTreeSet;
 
 /// What the newest action does.
@@ -13,6 +14,8 @@ use std::collections::BTreeSet;
 pub struct Effect {
     /// The jobs it changes.
     changed: BTreeSet<JobId>,
+    /// How.
+    how: Option<Change>,
     /// What it does, as far as it is known.
     it: WhatIf,
     /// It is shown until then, on the boot clock.
@@ -41,12 +44,18 @@ impl Effect {
     }
 }
 
-/// An action begins that changes these jobs.
-pub(in crate::tui) fn begin(ui: &mut Ui, jobs: impl IntoIterator<Item = JobId>) {
+/// An action begins that changes these jobs so.
+pub(in crate::tui) fn begin(ui: &mut Ui, jobs: impl IntoIterator<Item = JobId>, how: Change) {
     let jobs: BTreeSet<JobId> = jobs.into_iter().collect();
+    let effect = &mut ui.fetched.effect;
     // A key that is held is one action.
-    if ui.fetched.effect.changed != jobs {
-        ui.fetched.effect = Effect { changed: jobs, ..Effect::default() };
+    let is_alike = match (effect.how, how) {
+        (Some(Change::Priority(_)), Change::Priority(_)) => true,
+        (Some(before), how) => before == how,
+        (None, _) => false,
+    };
+    if effect.changed != jobs || !is_alike {
+        *effect = Effect { changed: jobs, how: Some(how), ..Effect::default() };
     }
 }
 
@@ -100,8 +109,9 @@ fn words(it: &WhatIf, changed: &BTreeSet<JobId>) -> Option<String> {
     let (mut later, mut sooner, mut late) = (0_u32, 0_u32, 0_u32);
     for row in others {
         match (row.old.starts_at, row.new.starts_at) {
-            (Some(old), Some(new)) if new > old => later += 1,
-            (Some(old), Some(new)) if new < old => sooner += 1,
+            // What is less than a minute is seen on no clock.
+            (Some(old), Some(new)) if new >= old + 60_000 => later += 1,
+            (Some(old), Some(new)) if new + 60_000 <= old => sooner += 1,
             (Some(_), None) => later += 1,
             _ => {}
         }

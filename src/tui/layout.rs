@@ -227,7 +227,9 @@ pub(in crate::tui) fn plan(area: Rect, ui: &Ui, snap: &Snapshot) -> Layout {
 }
 
 fn columns(kind: Kind, area: Rect, snap: &Snapshot) -> Vec<(Pane, Rect, bool)> {
-    let gpu_rows = u16::try_from(snap.gpus.len().clamp(1, 64)).unwrap_or(1) + 2;
+    // Where there is none, there is room to say why.
+    let gpus = if snap.gpus.is_empty() { 3 } else { snap.gpus.len().min(64) };
+    let gpu_rows = u16::try_from(gpus).unwrap_or(1) + 2;
     let gpu_rows = gpu_rows.min((area.height / 3).max(4));
     let column = |x: u16, width: u16| Cutter(Rect { x: area.x + x, width, ..area });
     if kind == Kind::Two {

@@ -198,6 +198,10 @@ fn done(ui: &mut Ui, asked: Asked, job: Option<JobId>, message: String) {
     if message.is_empty() || !matches!(asked, Asked::Command(_)) {
         return;
     }
+    // The countdown is told by the row, as long as there is one.
+    if job.is_some_and(|job| pending::is_undoable_cancel(ui, job)) {
+        return;
+    }
     // What a change does to others was told just before, and is told with it.
     let words = job.and_then(|job| ui.fetched.effect.words_of(job));
     let message = match words {

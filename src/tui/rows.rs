@@ -188,7 +188,12 @@ fn settle_on(ui: &mut Ui, snap: &Snapshot) {
     for pane in [Pane::Queue, Pane::History, Pane::Gpus, Pane::Inbox] {
         let last =
             |ui: &Ui, count: usize| ui.at.get(&pane).copied().unwrap_or(0).min(count.saturating_sub(1));
-        let (count, at) = go(ui, snap, pane, |ui, count, at| at.unwrap_or_else(|| last(ui, count)));
+        // Newest first: what came while nobody was there is seen first. Who is there has a row in mind.
+        let is_at_top =
+            matches!(pane, Pane::History | Pane::Inbox) && ui.focus != pane && !ui.moved.contains(&pane);
+        let stays = |ui: &Ui, count, at: Option<usize>| at.unwrap_or_else(|| last(ui, count));
+        let (count, at) =
+            go(ui, snap, pane, |ui, count, at| if is_at_top { 0 } else { stays(ui, count, at) });
         let (count, at) =
             if arrange::is_grouped(ui, pane) { arrange::extent(ui, snap, pane) } else { (count, Some(at)) };
         let top = scrolled(ui.top(pane), at.unwrap_or(0), layout.rows(pane), count);

@@ -219,6 +219,8 @@ pub struct Ui {
     pub file: Option<String>,
     /// The first row shown of each pane.
     pub tops: BTreeMap<Pane, usize>,
+    /// Lists whose cursor somebody has moved: until then it is on the newest row.
+    pub moved: BTreeSet<Pane>,
     /// Where the cursor of each list was last: it stays there when its row goes.
     pub at: BTreeMap<Pane, usize>,
     /// Which keys do what.
@@ -304,6 +306,7 @@ impl Ui {
             gpu: None,
             file: None,
             tops: BTreeMap::new(),
+            moved: BTreeSet::new(),
             at: BTreeMap::new(),
             keys: Arc::default(),
             prefix: None,

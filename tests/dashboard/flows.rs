@@ -281,7 +281,7 @@ fn what_was_done_after_a_submission_is_taken_back_before_it() {
 #[test]
 fn the_card_names_the_devices_it_would_get() {
     let mut person = reviewing();
-    let out = person.press("p Enter");
+    let out = person.press("p h i g h Enter");
     let (flow, _) = asks(&out);
     let Reply::Checked { mut jobs, diagnostics } = would(None, None) else { panic!() };
     jobs[0].gpus = vec![6, 7];

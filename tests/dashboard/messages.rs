@@ -33,7 +33,7 @@ fn an_error_comes_back_after_anything_less_and_stays_until_esc() {
     let mut person = Person::at(busy(), (80, 24));
     person.hears_of(147, "above the limit");
     person.ui.say(Level::Info, "the mouse is on", None);
-    assert!(person.row().starts_with("the mouse is on") && person.row().contains("Esc: the error"));
+    assert!(person.row().starts_with("the mouse is on") && person.row().contains("Esc: back to the error"));
     person.ui.say(Level::Warning, "no job is selected", None);
     person.later(8_000);
     assert!(person.row().starts_with("! above the limit"), "{}", person.row());
@@ -139,7 +139,10 @@ fn the_newest_cancel_is_offered_and_only_while_nothing_newer_was_done() {
     }
     person.later(2_000);
     let row = person.row();
-    assert!(row.starts_with("cancelling #151 in 10 s (+2 more)") && row.ends_with("u undo"), "{row}");
+    assert!(
+        row.starts_with("cancelling #151 in 10 s (+2 more, the first in 8 s)") && row.ends_with("u undo"),
+        "{row}"
+    );
     person.later(1_000);
     person.on(152).press("+");
     let reply = Box::new(Reply::Ok { message: "#152 has priority 10".into() });

@@ -344,7 +344,7 @@ fn the_history_is_scrolled_sideways_so_that_names_have_room() {
     person.has(name);
     person.has_no("RESULT");
     person.press("< < < < < < < < < < <");
-    person.has("USER RESULT");
+    person.has("USER  RESULT");
 }
 
 #[test]
@@ -461,4 +461,73 @@ fn columns_are_what_the_configuration_names() {
     assert_eq!(wrong[1], "ui.columns: column `why` is there twice");
     let head = person.line_with("STATE");
     assert!(head.find("WHY") < head.find("NAME") && !head.contains("USER"), "{head}");
+}
+
+#[test]
+fn the_newest_is_under_the_cursor_until_somebody_has_moved_it() {
+    let mut person = Person::at(busy(), (80, 24));
+    let arrive = |person: &mut Person, id: u64| {
+        let mut snap = person.snap.clone();
+        snap.history.insert(0, Arc::new(done(job(id, "bo", "new", 1), 60, 60, Outcome::Succeeded)));
+        let now = person.ui.now;
+        receive(&mut person.ui, &mut person.snap, FeedEvent::Snapshot(Box::new(snap)), now);
+    };
+    arrive(&mut person, 171);
+    person.press("4");
+    assert_eq!(person.ui.history_job, Some(JobId(171)));
+    // Who looks at it has a row in mind.
+    arrive(&mut person, 172);
+    assert_eq!(person.ui.history_job, Some(JobId(171)));
+    person.press("1");
+    arrive(&mut person, 173);
+    person.press("4");
+    assert_eq!(person.ui.history_job, Some(JobId(173)));
+    person.press("j j 1");
+    let chosen = person.ui.history_job;
+    arrive(&mut person, 174);
+    person.press("4");
+    assert_eq!(person.ui.history_job, chosen, "what was chosen stays");
+}
+
+#[test]
+fn columns_that_were_tried_are_as_before_after_esc() {
+    for key in ["Esc", "q"] {
+        let mut person = Person::at(busy(), (80, 24));
+        let before = person.ui.tables.queue.columns.clone();
+        person.press("C Space j j J");
+        assert_ne!(person.ui.tables.queue.columns, before);
+        person.press(key);
+        assert_eq!(person.ui.tables.queue.columns, before, "{key}");
+    }
+}
+
+#[test]
+fn a_job_that_is_being_cancelled_says_so_and_nothing_else_is_done_to_it() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.ui.me = "ana".into();
+    let at = person.ui.now.wall_ms + 10_000;
+    person.on(147).press("+");
+    person.changes(147, |row| {
+        row.cancel_at = Some(at);
+        row.cancel_by = Some("ana".into());
+    });
+    person.has("cancel in 10 s");
+    person.has_no("prio 0 -> 10");
+    for key in ["+", "-", "t", "J", "H", "E"] {
+        person.ui.message = None;
+        assert_eq!(person.press(key), Vec::new(), "{key}");
+        assert!(person.message().ends_with("it is being cancelled"), "{key}: {}", person.message());
+    }
+    // Somebody else's cancel is theirs to take back.
+    person.changes(147, |row| row.cancel_by = Some("bo".into()));
+    person.has("bo cancels in 10 s");
+    person.has_no("u undo");
+}
+
+#[test]
+fn what_is_wrong_with_a_filter_is_read_whole() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.press("2 /");
+    person.types("g:>0");
+    person.has("! no field `g:`; there are u: s: n: gpu: id:, and \"g:\" as text");
 }

@@ -53,6 +53,21 @@ fn a_cancel_can_be_undone_within_its_window_and_not_after() {
 }
 
 #[test]
+fn an_undo_of_nothing_in_particular_is_not_about_what_was_done_before_a_cancel() {
+    let mut rig = Rig::new(0);
+    let (kept, gone) = (rig.submit(job("kept")), rig.submit(job("gone")));
+    let generation = rig.job(kept).generation;
+    assert!(is_ok(&rig.command(Command::Pause { job: kept, generation })));
+    rig.wait(1);
+    assert!(is_ok(&cancel(&mut rig, gone, Span(0), false)));
+    let Reply::Refused { message } = rig.command(Command::Undo { job: None }) else { panic!("undone") };
+    assert!(message.contains("#2 was cancelled last") && message.contains("`overnight undo 1`"), "{message}");
+    assert!(rig.job(kept).paused.is_some());
+    assert!(is_ok(&rig.command(Command::Undo { job: Some(kept) })));
+    assert!(rig.job(kept).paused.is_none());
+}
+
+#[test]
 fn a_window_survives_a_restart_and_a_reboot() {
     let mut rig = Rig::new(0);
     let id = rig.submit(job("a"));

@@ -47,7 +47,16 @@ pub(super) fn undo(turn: &mut Turn<'_>, by: &Owner, job: Option<JobId>) -> Resul
             turn.emit(Event::CancelWithdrawn { job });
             Ok(format!("#{job} is not cancelled"))
         }
-        Some((job, Some(change))) => take_back(turn, job, &change),
+        Some((of, Some(change))) => {
+            // Who has just cancelled has that in mind, and not what they changed before it.
+            if let Some(gone) = cancelled_after(turn.world, by, change.at).filter(|_| job.is_none()) {
+                let what = words(&change.what);
+                return Err(refused(format!(
+                    "#{gone} was cancelled last, and that is done; before it: #{of} {what}, which `overnight undo {of}` or U in the dashboard takes back"
+                )));
+            }
+            take_back(turn, of, &change)
+        }
         None => {
             let of = job.map(|job| format!(" about #{job}")).unwrap_or_default();
             Err(refused(format!(
@@ -55,6 +64,14 @@ pub(super) fn undo(turn: &mut Turn<'_>, by: &Owner, job: Option<JobId>) -> Resul
             )))
         }
     }
+}
+
+/// The newest job that an account has cancelled after a moment, and that cannot be brought back.
+fn cancelled_after(world: &World, by: &Owner, at: Now) -> Option<JobId> {
+    let rows = world.queue.history().take(LISTED).chain(world.queue.busy());
+    let cancels = rows.filter_map(|row| Some((row.cancel.as_ref()?, row.id)));
+    let own = cancels.filter(|(cancel, _)| cancel.by == by.name && cancel.asked.wall_ms > at.wall_ms);
+    own.max_by_key(|(cancel, job)| (cancel.asked.wall_ms, *job)).map(|(_, job)| job)
 }
 
 fn take_back(turn: &mut Turn<'_>, job: JobId, change: &Change) -> Result<String, Reply> {

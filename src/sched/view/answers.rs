@@ -8,6 +8,7 @@ use crate::sched::forecast::HORIZON;
 use crate::sched::plan;
 use crate::sched::world::World;
 use crate::sched::{Input, Moment, Submission, step};
+use std::collections::BTreeSet;
 
 /// For more jobs than this, one walk along the whole line costs less than finding each one's place.
 const FEW: usize = 16;
@@ -76,8 +77,13 @@ pub fn would_be(world: &World, submission: Submission, now: &Now) -> Vec<Submitt
         return Vec::new();
     }
     let ids: Vec<JobId> = (0..count).map(|n| JobId(first.0 + n)).collect();
-    let mut told = submitted(&copy, &ids, now);
-    for job in &mut told {
+    let known = outlook(&copy, now);
+    let mut told = told(&copy, &ids, &known, now);
+    for (job, id) in told.iter_mut().zip(&ids) {
+        // The devices are free as far as is known: a look at them is all that is missing.
+        if let Some((_, plan::Reason::Checking { gpus })) = known.reasons.get(id) {
+            *job = SubmittedJob { gpus: gpus.clone(), name: job.name.clone(), ..bare(&copy, *id) };
+        }
         job.id = None;
     }
     told
@@ -106,10 +112,12 @@ pub fn resolve<'w>(world: &'w World, text: &str) -> Result<&'w Job, String> {
     match live.as_slice() {
         [one] => Ok(one),
         [] => world.queue.named(text).next_back().ok_or_else(|| {
-            let names: Vec<&str> = world.queue.live().take(5).map(|job| job.spec.name.as_str()).collect();
+            let mut names: Vec<&str> = world.queue.live().take(5).map(|job| job.spec.name.as_str()).collect();
             if names.is_empty() {
                 format!("no job named {}", clean_line(text))
             } else {
+                let mut seen = BTreeSet::new();
+                names.retain(|name| seen.insert(*name));
                 format!("no job named {}; there are: {}", clean_line(text), names.join(", "))
             }
         }),

@@ -51,6 +51,7 @@ static JOBS: Spec = Spec {
         "free",
         "releasing",
         "done",
+        "ok",
         "failed",
         "limit",
         "cancelled",
@@ -121,6 +122,7 @@ const LONG: &[(&str, &str)] = &[
     ("FREE", "releasing"),
     ("FAIL", "failed"),
     ("CANC", "cancelled"),
+    ("DONE", "ok"),
 ];
 
 impl Filtered for JobRow {

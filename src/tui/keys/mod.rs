@@ -94,6 +94,8 @@ pub enum Action {
     ToNow,
     /// Mend a job file where that is certain.
     Fix,
+    /// A refused job file in the editor.
+    EditFile,
     Refresh,
     Repaint,
     Suspend,

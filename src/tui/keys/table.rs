@@ -255,6 +255,7 @@ pub static TABLE: &[Binding] = &[
     row("zoom-out", A::ZoomOut, "-", GPUS, "more time on the timeline", ""),
     row("to-now", A::ToNow, "0", GPUS, "back to now on the timeline", ""),
     row("fix", A::Fix, "f", INBOX, "mend a refused file where that is certain: asks", "fix"),
+    row("edit-file", A::EditFile, "e", INBOX, "a refused file in the editor, where it lies", "edit"),
     // Tables.
     row("filter", A::Filter, "/ F4", FILTERED, "filter: words u:ana s:run g:>2 n:/re/ !not", "filter"),
     row("mine", A::Mine, "m", TABLES, "own jobs, or all", ""),

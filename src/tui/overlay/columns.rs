@@ -13,27 +13,30 @@ use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
 /// Of which table, and where the cursor is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     /// The pane with the table.
     pub pane: Pane,
     /// The row under it.
     pub at: usize,
+    /// The columns as they were.
+    was: Vec<(Column, bool)>,
 }
 
 impl Columns {
     /// The columns of the pane that has the focus.
-    pub(in crate::tui) const fn of(focus: Pane) -> Self {
-        Self { pane: if matches!(focus, Pane::History) { Pane::History } else { Pane::Queue }, at: 0 }
+    pub(in crate::tui) fn of(ui: &Ui) -> Self {
+        let pane = if ui.focus == Pane::History { Pane::History } else { Pane::Queue };
+        Self { pane, at: 0, was: ui.tables.of(pane).columns.clone() }
     }
 }
 
-pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: Columns) {
+pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Columns) {
     let columns = &v.ui.tables.of(it.pane).columns;
     let popup = middle(area, 62, columns.len() as u16 + 2);
     c.clear(popup);
     let title = if it.pane == Pane::History { "Columns of the history" } else { "Columns of the queue" };
-    let foot = [("Space on/off  J K move  Enter keep", Role::Dim)];
+    let foot = [("Space on/off  J K move  Enter keep  Esc as before", Role::Dim)];
     let inner = c.frame(popup, &[(title, Role::Title)], &foot, true);
     let height = usize::from(inner.height);
     let top = crate::tui::rows::scrolled(0, it.at, height, columns.len());
@@ -47,6 +50,11 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: Columns) {
             c.cursor_row(inner, y);
         }
     }
+}
+
+/// Everything as it was.
+pub(super) fn revert(ui: &mut Ui, was: Columns) {
+    ui.tables.of_mut(was.pane).columns = was.was;
 }
 
 pub(super) fn update(ui: &mut Ui, mut it: Columns, action: &Action) -> Vec<UiCommand> {

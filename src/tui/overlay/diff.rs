@@ -8,7 +8,7 @@ use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_end, cut_middle, left, width};
 use crate::tui::look::theme::Role;
-use crate::tui::ui::Ui;
+use crate::tui::ui::{Level, Ui};
 use crate::tui::update::editing;
 use ratatui::layout::Rect;
 
@@ -47,7 +47,11 @@ pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut diff: Box<Diff>, action: 
     match action {
         Action::Yes => return editing::apply(ui),
         Action::Press if diff.on_apply => return editing::apply(ui),
-        Action::No | Action::Press => return editing::drop_mark(ui),
+        Action::No | Action::Press => {
+            let job = diff.edited.job;
+            ui.say(Level::Info, format!("#{job} is as it was"), Some(job));
+            return editing::drop_mark(ui);
+        }
         Action::Edit => return editing::again(ui, snap),
         Action::NextButton => diff.on_apply = !diff.on_apply,
         Action::Down => diff.top = (diff.top + 1).min(diff.edited.changes.len().saturating_sub(1)),

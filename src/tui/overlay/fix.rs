@@ -5,6 +5,7 @@ use super::confirm::{Button, buttons, pressed};
 use super::{Overlay, middle};
 use crate::model::clean_line;
 use crate::protocol::{Diagnostic, Edit, InboxRow, InboxState, Severity, Snapshot};
+use crate::tui::errand::Errand;
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_middle, width};
@@ -70,10 +71,35 @@ pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot) -> Option<String> {
     match selected(ui, snap) {
         None => Some("this file was not refused: there is nothing to mend".to_owned()),
         Some((_, diagnostics)) if !can(diagnostics) => {
-            Some("nobody is certain how to mend this: edit the file where it lies".to_owned())
+            Some("nobody is certain how to mend this: e edits the file where it lies".to_owned())
         }
         Some(_) => None,
     }
+}
+
+/// Why there is no refused file under the cursor to be edited; `None` if there is.
+pub(in crate::tui) fn no_file(ui: &Ui, snap: &Snapshot) -> Option<String> {
+    let is_there = ui.screen == Screen::Inbox || ui.focus == crate::tui::layout::Pane::Inbox;
+    match selected(ui, snap) {
+        _ if !is_there => Some("5 shows the files of the inbox; e edits one".to_owned()),
+        None => Some("this file was not refused: e in the queue edits its job".to_owned()),
+        Some(_) => None,
+    }
+}
+
+/// Opens the file in the editor. It is read again when it is saved.
+pub(in crate::tui) fn edit(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
+    if let Some(reason) = no_file(ui, ui.shown(snap)) {
+        ui.say(Level::Warning, reason, None);
+        return Vec::new();
+    }
+    let Some((row, found)) = selected(ui, ui.shown(snap)) else { return Vec::new() };
+    let path = snap.scheduler.inbox.join(&row.name);
+    // Of a folder its job file was read.
+    let is_folder =
+        found.first().is_some_and(|found| found.file.ends_with(&format!("{}/job.yaml", row.name)));
+    let path = if is_folder { path.join("job.yaml") } else { path };
+    vec![UiCommand::Errand(Errand::EditFile(path))]
 }
 
 /// Has the file read; what it says is asked about then.
@@ -139,9 +165,7 @@ pub(in crate::tui) fn mended(
             continue;
         }
         free = (edit.line, edit.column);
-        let at = (edit.line as usize).checked_sub(1).and_then(|at| lines.get_mut(at));
-        let line = at.ok_or_else(|| CHANGED.to_owned())?;
-        *line = replaced(line, edit).ok_or_else(|| CHANGED.to_owned())?;
+        replace(&mut lines, edit).ok_or_else(|| CHANGED.to_owned())?;
     }
     let changed = before.iter().zip(&lines).enumerate().filter(|(_, (old, new))| old != new);
     let changed = changed.map(|(at, (old, new))| Mended {
@@ -153,11 +177,36 @@ pub(in crate::tui) fn mended(
     Ok((format!("{mark}{}", lines.join("\n")).into_bytes(), changed))
 }
 
-fn replaced(line: &str, edit: &Edit) -> Option<String> {
-    let at = |column: usize| line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(column);
+/// Carries out a mend, of one line or of several; `None`: what it is about is not there.
+fn replace(lines: &mut [String], edit: &Edit) -> Option<()> {
+    let first = (edit.line as usize).checked_sub(1)?;
     let column = (edit.column as usize).checked_sub(1)?;
-    let (from, to) = (at(column)?, at(column + edit.width as usize)?);
-    Some(format!("{}{}{}", &line[..from], edit.text, &line[to..]))
+    // The end of a line is one column, however the file writes it.
+    let columns = |line: &String| line.trim_end_matches('\r').chars().count();
+    let mut end = column + edit.width as usize;
+    let mut last = first;
+    while end > columns(lines.get(last)?) {
+        end -= columns(&lines[last]) + 1;
+        last += 1;
+    }
+    let byte =
+        |line: &str, column: usize| line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(column);
+    let from = byte(&lines[first], column)?;
+    let to = byte(lines.get(last)?, end)?;
+    if first == last {
+        lines[first].replace_range(from..to, &edit.text);
+        return Some(());
+    }
+    let new: Vec<&str> = edit.text.split('\n').collect();
+    if new.len() != last - first + 1 {
+        return None;
+    }
+    let (before, after) = (lines[first][..from].to_owned(), lines[last][to..].to_owned());
+    for (at, text) in (first..=last).zip(new) {
+        let end = if at == last { &after } else { &lines[at][lines[at].trim_end_matches('\r').len()..] };
+        lines[at] = format!("{}{text}{end}", if at == first { before.as_str() } else { "" });
+    }
+    Some(())
 }
 
 pub(super) fn update(ui: &mut Ui, mut it: Fix, action: &Action) -> Vec<UiCommand> {
@@ -243,6 +292,21 @@ mod tests {
         );
         assert_eq!(lines.len(), 1);
         assert_eq!((lines[0].line, lines[0].new.as_str()), (3, "  gpus: 2, for: 2h\r"));
+    }
+
+    #[test]
+    fn one_mend_can_be_about_several_lines() {
+        for end in ["\n", "\r\n"] {
+            let was = ["request:", "\tgpus: 1", "  # a word", "\tfor: 5m", "output: []"].join(end);
+            let mut tab = finding(2, 1, " gpus: 1", None);
+            let text = "  gpus: 1\n  # a word\n  for: 5m".into();
+            tab.fix = Some(Edit { line: 2, column: 1, width: 8 + 1 + 10 + 1 + 8, text });
+            tab.source = None;
+            let (new, lines) = mended(was.as_bytes(), &[tab]).unwrap();
+            let wanted = ["request:", "  gpus: 1", "  # a word", "  for: 5m", "output: []"].join(end);
+            assert_eq!(String::from_utf8(new).unwrap(), wanted);
+            assert_eq!(lines.iter().map(|line| line.line).collect::<Vec<_>>(), [2, 4]);
+        }
     }
 
     #[test]

@@ -128,7 +128,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, overla
         Overlay::Clear(clear) => confirm::paint_clear(c, v, area, clear),
         Overlay::Bulk(bulk) => bulk::paint(c, v, area, bulk),
         Overlay::Menu(menu) => menu::paint(c, v, area, menu),
-        Overlay::Columns(columns) => columns::paint(c, v, area, *columns),
+        Overlay::Columns(columns) => columns::paint(c, v, area, columns),
         Overlay::Settings(settings) => settings::paint(c, v, area, settings),
         Overlay::Messages(scroll) => messages::paint(c, v, area, *scroll),
         Overlay::Find(find) => find::paint(c, v, area, find),
@@ -182,6 +182,7 @@ pub(in crate::tui) fn closed(ui: &mut Ui, overlay: Overlay) -> Vec<UiCommand> {
         Overlay::Review(review) => review::close(ui, review),
         Overlay::Editor(editor) => return editor::close(ui, editor),
         Overlay::Diff(_) | Overlay::Wrong(_) => return editing::drop_mark(ui),
+        Overlay::Columns(columns) => columns::revert(ui, columns),
         Overlay::Settings(settings) => return settings::revert(ui, &settings),
         _ => {}
     }

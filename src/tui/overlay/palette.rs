@@ -18,6 +18,7 @@ pub(in crate::tui) fn refusal(v: &View<'_>, action: &Action) -> Option<String> {
     match action {
         Action::Clear => quarantine::refusal(ui, snap),
         Action::Fix => fix::refusal(ui, snap),
+        Action::EditFile => fix::no_file(ui, snap),
         Action::Range | Action::ZoomIn | Action::ZoomOut | Action::ToNow => views::refusal(ui, action),
         action => {
             let job = rows::selected(ui, snap);

@@ -2,12 +2,12 @@
 
 use super::choose::{Chooser, Chosen, fits};
 use super::{Overlay, middle, review, tallest, verdict};
-use crate::model::JobId;
+use crate::model::{JobId, clean_line};
 use crate::protocol::{JobFile, Overrides, Snapshot};
 use crate::tui::errand::{Browsed, Errand};
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{cut_middle, width};
+use crate::tui::look::text::{cut_middle, width, wrap};
 use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::draft::{Draft, Origin, TEMPLATES, Verdict};
@@ -329,7 +329,9 @@ fn names(c: &mut Canvas<'_>, list: Rect, picker: &Picker, rows: &[(Origin, Strin
             (Source::History, _) if picker.asked => "  ...",
             (Source::History, _) => "  Nothing was submitted yet.",
         };
-        c.text(list, 0, text, Role::Dim);
+        for (at, line) in wrap(text, list.width.into(), 2).iter().enumerate() {
+            c.text(list, at as u16, line, Role::Dim);
+        }
         return;
     }
     let at = picker.list.at.min(rows.len() - 1);
@@ -368,6 +370,9 @@ fn show(c: &mut Canvas<'_>, area: Rect, picker: &Picker, origin: &Origin) {
         }
     };
     lines.push((String::new(), Role::Text));
+    if let Origin::File(path) = origin {
+        lines.push((format!("# {}", clean_line(&path.display().to_string())), Role::Dim));
+    }
     lines.extend(draft.lines().into_iter().map(|line| (line, Role::Text)));
     verdict::paint(c, area, &lines, 0);
 }

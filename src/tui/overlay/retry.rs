@@ -28,11 +28,11 @@ const KEYS: [(&str, &str); 3] = [("Enter", "retry"), ("D", "duplicate and change
 pub(super) fn update(ui: &mut Ui, retry: Retry, action: &Action) -> Vec<UiCommand> {
     let Retry { job, generation } = retry;
     match action {
-        Action::Accept | Action::Insert('D') if !ui.connected() => {
+        Action::Accept | Action::Insert('y' | 'D') if !ui.connected() => {
             ui.say(Level::Warning, "cannot retry: no scheduler", None);
             Vec::new()
         }
-        Action::Accept => {
+        Action::Accept | Action::Insert('y') => {
             vec![UiCommand::Send { job: Some(job), command: Command::Retry { job, generation } }]
         }
         Action::Insert('D') => vec![ask_file(job, FileFor::Duplicate)],

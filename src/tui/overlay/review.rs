@@ -8,7 +8,7 @@ use crate::tui::errand::Errand;
 use crate::tui::field::Field;
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{cut_middle, moment, width};
+use crate::tui::look::text::{cut_end, cut_middle, moment, width};
 use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::draft::{Draft, Facts, Origin, Verdict};
@@ -148,17 +148,13 @@ pub(super) fn update(ui: &mut Ui, mut review: Box<Review>, action: &Action) -> V
             return vec![UiCommand::Errand(errand)];
         }
         Action::Insert('p') => {
-            let now = review
-                .overrides
-                .priority
-                .map_or_else(|| review.facts.as_ref().map_or(0, |facts| facts.priority), Priority::get);
-            review.typing = Some((Typing::Priority, Field::from(now.to_string().as_str())));
+            review.typing = Some((Typing::Priority, Field::default()));
         }
         Action::Insert('c') if review.facts.as_ref().is_some_and(|facts| facts.jobs > 1) => {
             ui.say(Level::Warning, "a file of several jobs has no copies", None);
         }
         Action::Insert('c') => {
-            review.typing = Some((Typing::Copies, Field::from(review.copies.to_string().as_str())));
+            review.typing = Some((Typing::Copies, Field::default()));
         }
         _ => {}
     }
@@ -168,22 +164,26 @@ pub(super) fn update(ui: &mut Ui, mut review: Box<Review>, action: &Action) -> V
 
 /// What was typed is taken, or said to be wrong and typed on.
 fn take(ui: &mut Ui, mut review: Box<Review>, what: Typing, field: Field) -> Vec<UiCommand> {
-    let number = field.text().trim().parse::<i64>().ok();
-    match (what, number) {
-        (Typing::Priority, Some(n @ -100..=100)) => {
-            review.overrides.priority = Some(Priority::clamped(n));
-            return checked(ui, review);
-        }
-        (Typing::Copies, Some(n)) if (1..=i64::from(COPIES)).contains(&n) => {
-            review.copies = u32::try_from(n).unwrap_or(1);
-        }
-        (Typing::Priority, _) => {
-            ui.say(Level::Warning, "a priority is a number from -100 to 100", None);
+    let text = field.text().trim();
+    match what {
+        // Nothing typed: it stays.
+        _ if text.is_empty() => {}
+        Typing::Priority => {
+            if let Some(priority) = Priority::read(text) {
+                review.overrides.priority = Some(priority);
+                return checked(ui, review);
+            }
+            let why = "a priority is low, normal, high, or a number from -100 to 100";
+            ui.say(Level::Warning, why, None);
             review.typing = Some((what, field));
         }
-        (Typing::Copies, _) => {
-            ui.say(Level::Warning, format!("copies are a number from 1 to {COPIES}"), None);
-            review.typing = Some((what, field));
+        Typing::Copies => {
+            if let Some(copies) = text.parse().ok().filter(|n| (1..=COPIES).contains(n)) {
+                review.copies = copies;
+            } else {
+                ui.say(Level::Warning, format!("copies are a number from 1 to {COPIES}"), None);
+                review.typing = Some((what, field));
+            }
         }
     }
     ui.overlay = Some(Overlay::Review(review));
@@ -272,7 +272,8 @@ fn lines(v: &View<'_>, review: &Review) -> Vec<(&'static str, String, Role)> {
         // The number is the scheduler's to give.
         let own = v.snap.scheduler.root.join("jobs").join(Job::folder_of(JobId(0), &facts.name));
         let own = v.ui.flows.desk.homely(&own).replace("/0-", "/N-");
-        lines.push(("output", format!("{own}/output"), Role::Text));
+        let copy = if review.copies > 1 { "-1" } else { "" };
+        lines.push(("output", format!("{own}{copy}/output"), Role::Text));
         lines.extend(facts.output_to.iter().map(|to| ("and to", to.clone(), Role::Text)));
     }
     if review.copies > 1 {
@@ -301,7 +302,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, review: &Revie
     let room = usize::from(inner.width).saturating_sub(12);
     for (row, (label, value, role)) in lines.iter().enumerate() {
         let label = format!(" {label:<9} ");
-        let value = if *label.trim() == *"output" { cut_middle(value, room) } else { value.clone() };
+        let value = if *label.trim() == *"output" { cut_middle(value, room) } else { cut_end(value, room) };
         c.pieces(inner, row as u16, &[(&label, Role::Dim), (&value, *role)]);
     }
     let below = inner.y + (lines.len() as u16).min(inner.height);
@@ -316,8 +317,8 @@ fn foot(c: &mut Canvas<'_>, inner: Rect, review: &Review) {
     let row = inner.height.saturating_sub(1);
     if let Some((what, field)) = &review.typing {
         let prompt = match what {
-            Typing::Priority => " priority: ",
-            Typing::Copies => " copies: ",
+            Typing::Priority => " priority (low, normal, high, -100 to 100): ",
+            Typing::Copies => " how many copies: ",
         };
         c.pieces(inner, row, &[(prompt, Role::KeyHint), (field.text(), Role::Input)]);
         let x = inner.x + (width(prompt) + width(field.before())) as u16;

@@ -133,7 +133,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings)
     for (at, line) in about.iter().take(3).enumerate() {
         c.text(below, at as u16, &format!(" {line}"), Role::Dim);
     }
-    c.text(below, 4, " For this session. config.toml keeps: theme, [ui] ascii mouse", Role::Dim);
+    c.text(below, 4, " For this session. config.toml keeps theme and [ui] ascii.", Role::Dim);
 }
 
 pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCommand> {

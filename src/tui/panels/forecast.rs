@@ -82,7 +82,7 @@ pub(in crate::tui) fn effect(v: &View<'_>, row: &JobRow, columns: usize) -> Opti
     let found = v.ui.fetched.effect.on(row.id)?;
     let word = |it: &Expectation| it.starts_at.map_or_else(|| "?".to_owned(), |start| at(v, start));
     let place = |it: &Expectation| it.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
-    let (about, old, new) = if found.old.starts_at == found.new.starts_at {
+    let (about, old, new) = if word(&found.old) == word(&found.new) {
         ("place ", place(&found.old), place(&found.new))
     } else {
         ("about ", word(&found.old), word(&found.new))

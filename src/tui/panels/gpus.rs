@@ -24,7 +24,7 @@ pub(super) fn word(v: &View<'_>, gpu: &GpuRow) -> Option<(&'static str, Role)> {
         DeviceState::Draining { .. } => Some(("drain", Role::Rel)),
         DeviceState::Quarantined(_) => Some(("!quar", Role::Fail)),
         DeviceState::Outside { .. } => Some(("other", Role::ToastWarn)),
-        DeviceState::Closed { .. } => Some(("close", Role::Paused)),
+        DeviceState::Closed { .. } => Some(("closed", Role::Paused)),
         DeviceState::Gone { .. } => Some(("!gone", Role::Fail)),
         DeviceState::Unknown { .. } => Some(("n/a", Role::ToastWarn)),
     }
@@ -90,7 +90,7 @@ pub(super) fn load(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, at: (u16, u16
     let idle = gpu.idle_since.is_some() && word.is_none();
     let (text, role) = match (word, percent) {
         _ if idle => (" idle".to_owned(), Role::ToastWarn),
-        (Some((word, role)), _) => (format!(" {}", left(word, 5)), role),
+        (Some((word, role)), _) => (format!(" {}", left(word, 5.max(word.len()))), role),
         (None, Some(percent)) => (right(&format!("{percent}%"), 4), Role::Text),
         (None, None) => (right("n/a", 4), Role::Dim),
     };
@@ -114,7 +114,7 @@ fn none(v: &View<'_>) -> String {
         None if by == "none" => "none were asked for".to_owned(),
         None => format!("{by} lists none"),
     };
-    format!("No GPU found: {why}. Simulated GPUs: overnight demo.")
+    format!("No GPU found (simulated ones: overnight demo): {why}.")
 }
 
 /// The same in as many lines as it takes; the lines that it took.
@@ -223,8 +223,12 @@ fn line(c: &mut Canvas<'_>, v: &View<'_>, gpu: &GpuRow, (area, row): (Rect, u16)
     }
 }
 
-/// A process that no job owns, on a device that a job holds or nobody does.
+/// What is odd about a device that a job holds or nobody does: that it is to be closed, or a process that no job owns.
 fn stranger(gpu: &GpuRow) -> Option<String> {
+    let is_held = matches!(gpu.state, DeviceState::Held { .. });
+    if let Some(detail) = gpu.detail.as_ref().filter(|detail| is_held && detail.starts_with("to be closed")) {
+        return Some(format!("  {detail}"));
+    }
     if !matches!(gpu.state, DeviceState::Held { .. } | DeviceState::Free) {
         return None;
     }

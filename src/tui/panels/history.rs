@@ -37,8 +37,9 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus:
         longest,
     };
     let shown = columns::fit(Pane::History, &table.columns, &room);
-    let x = columns::click(c, (area, area.x), Pane::History, &right("ID", id + 1), Some(Key::Id));
-    columns::heads(c, (area, x + 1), Pane::History, &shown);
+    let lead = format!("{} ", right("ID", id + 1));
+    let x = columns::click(c, (area, area.x), Pane::History, &lead, Some(Key::Id));
+    columns::heads(c, (area, x), Pane::History, &shown);
     let height = usize::from(area.height.saturating_sub(1));
     let lines = arrange::entries(v.ui, Pane::History, &list, &v.now);
     let top = v.top(Pane::History, height, lines.len());

@@ -4,7 +4,7 @@ use crate::model::{Cursor, Failure, Limit, Outcome};
 use crate::protocol::JobRow;
 use crate::tui::View;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, clock, cut_end, duration, hours, moment, wrap};
+use crate::tui::look::text::{between, clock, cut_end, duration, hours, moment, width, wrap};
 use crate::tui::look::theme::Role;
 use crate::tui::overlay::retry;
 use crate::tui::panels::forecast;
@@ -128,6 +128,17 @@ pub(in crate::tui) fn bottom(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
 /// The steps in one line.
 pub(in crate::tui) fn line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &JobRow) {
     let mut x = area.x;
+    let columns: usize = steps(row)
+        .iter()
+        .enumerate()
+        .map(|(step, (mark, at))| {
+            let is_told = *mark != Mark::ToCome && *mark != Mark::Skipped;
+            let beside = if is_told { width(&beside(v, row, step, *at)) } else { 0 };
+            3 + STEPS[step].len() + if beside > 0 { beside + 1 } else { 0 }
+        })
+        .sum();
+    // Where there is no room for arrows there is room for the words.
+    let between = if columns + 4 * 4 <= usize::from(area.width) { " -> " } else { " > " };
     for (step, (mark, at)) in steps(row).into_iter().enumerate() {
         let (sign, role) = mark.shown();
         let beside = if mark == Mark::ToCome || mark == Mark::Skipped {
@@ -135,7 +146,7 @@ pub(in crate::tui) fn line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &J
         } else {
             beside(v, row, step, at)
         };
-        let arrow = if step == 0 { "" } else { " -> " };
+        let arrow = if step == 0 { "" } else { between };
         let text = format!("{sign}{}{}{beside}", STEPS[step], if beside.is_empty() { "" } else { " " });
         let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
         x = c.pieces(rest, 0, &[(arrow, Role::Dim), (&text, role)]);
@@ -159,14 +170,14 @@ pub(in crate::tui) fn summary(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row:
 
 /// Their lines in so many columns: nothing is cut.
 pub(in crate::tui) fn lines(v: &View<'_>, row: &JobRow, columns: usize) -> Vec<(String, Role)> {
-    let whole = whole(v, row);
+    let whole = whole(v, row, columns);
     whole
         .into_iter()
         .flat_map(|(text, role)| wrap(&text, columns, 6).into_iter().map(move |line| (line, role)))
         .collect()
 }
 
-fn whole(v: &View<'_>, row: &JobRow) -> Vec<(String, Role)> {
+fn whole(v: &View<'_>, row: &JobRow, columns: usize) -> Vec<(String, Role)> {
     let mut lines: Vec<(String, Role)> = Vec::new();
     for (step, (mark, at)) in steps(row).into_iter().enumerate() {
         let (sign, role) = mark.shown();
@@ -175,7 +186,7 @@ fn whole(v: &View<'_>, row: &JobRow) -> Vec<(String, Role)> {
     let mut say = |label: &str, text: String| lines.push((format!("{label:<6}{text}"), Role::Text));
     if row.state == Cursor::Queued {
         say("why", queue::why(v, row).0);
-        say("start", start(v, row));
+        say("start", start(v, row, columns.saturating_sub(6)));
     }
     if let Some(outcome) = &row.outcome {
         say("end", retry::ended(v.ui, row.id, outcome));
@@ -274,10 +285,11 @@ fn pids(v: &View<'_>, row: &JobRow) -> String {
 }
 
 /// When a waiting job will start.
-fn start(v: &View<'_>, row: &JobRow) -> String {
+fn start(v: &View<'_>, row: &JobRow, columns: usize) -> String {
     let text = row.place.map_or_else(String::new, |place| format!("place {place}  "));
     let when = forecast::starts(v, row).unwrap_or_else(|| "not known yet".to_owned());
-    format!("{text}{when}")
+    let whole = format!("{text}{when}");
+    if width(&whole) <= columns { whole } else { whole.replace("no later than", "by") }
 }
 
 fn held(v: &View<'_>, row: &JobRow) -> String {

@@ -7,7 +7,7 @@ use crate::tui::arrange::{self, Entry, Key};
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{Kind, Pane};
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, cut, duration, left, minutes, right, state, width};
+use crate::tui::look::text::{between, cut_end, duration, left, minutes, right, state, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::columns::{self, Room, Shown};
 use crate::tui::panels::forecast;
@@ -140,33 +140,34 @@ pub(in crate::tui) fn time(v: &View<'_>, row: &JobRow) -> String {
     })
 }
 
-/// What the newest change does to it; else why it waits and, as far as there is room, when it will start.
+/// That it is being cancelled; else what the newest change does to it; else why it waits and when it will start, both as
+/// far as there is room.
 pub(in crate::tui) fn beside(v: &View<'_>, row: &JobRow, columns: usize) -> (String, Role) {
-    let (words, role) = told(v, row, columns);
-    if width(&words) <= columns || columns < 6 {
-        return (words, role);
-    }
-    // What it comes to is in the first words; a half of them must not look like a whole.
-    let first = words.split(", ").next().and_then(|first| first.split("; ").next()).unwrap_or_default();
-    if !row.late && width(first) <= columns {
-        return (first.to_owned(), role);
-    }
-    (format!("{}..", cut(&words, columns - 2).trim_end()), role)
-}
-
-fn told(v: &View<'_>, row: &JobRow, columns: usize) -> (String, Role) {
-    if let Some((effect, is_late)) = forecast::effect(v, row, columns) {
+    let (words, role) = why(v, row);
+    let is_stopping = row.cancel_at.is_some();
+    if !is_stopping && let Some((effect, is_late)) = forecast::effect(v, row, columns) {
         return (effect, if is_late { Role::ToastWarn } else { Role::Pending });
     }
-    let (words, role) = why(v, row);
-    if row.state != Cursor::Queued || row.cancel_at.is_some() {
-        return (words, role);
+    let starts = if row.state == Cursor::Queued && !is_stopping { forecast::starts(v, row) } else { None };
+    (fitted(&words, starts.as_deref(), columns, row.late), role)
+}
+
+/// A reason and a start in so many columns: whole clauses of the one as long as there is something of the other.
+fn fitted(words: &str, starts: Option<&str>, columns: usize, is_late: bool) -> String {
+    let mut ends: Vec<usize> = words.match_indices([',', ';']).map(|(at, _)| at).collect();
+    // `gpu 0,1` is one clause; and that it is late is none without the rest.
+    ends.retain(|at| words[at + 1..].starts_with(' '));
+    if is_late && !ends.is_empty() {
+        ends.remove(0);
     }
-    let Some(starts) = forecast::starts(v, row) else { return (words, role) };
-    let about = starts.split(',').next().unwrap_or_default();
-    let both = [format!("{words}, {starts}"), format!("{words}, {about}")];
-    let fits = both.into_iter().find(|text| width(text) <= columns);
-    (fits.unwrap_or(words), role)
+    let clauses = || std::iter::once(words).chain(ends.iter().rev().map(|at| &words[..*at]));
+    let about = starts.map(|starts| starts.split(',').next().unwrap_or_default());
+    let with = |clause: &str, starts: &str| format!("{clause}, {starts}");
+    let whole = starts.map(|starts| with(words, starts));
+    let some = about.into_iter().flat_map(|about| clauses().map(move |clause| with(clause, about)));
+    let fits = whole.into_iter().chain(some).chain(clauses().map(str::to_owned));
+    let mut fits = fits.filter(|text| width(text) <= columns);
+    fits.next().unwrap_or_else(|| cut_end(words, columns))
 }
 
 /// Why it waits, or where it is.
@@ -213,4 +214,24 @@ pub(in crate::tui) fn on(row: &JobRow) -> String {
     }
     let list: Vec<String> = row.gpu_indices.iter().map(ToString::to_string).collect();
     format!(" on gpu {}", list.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitted;
+
+    #[test]
+    fn a_reason_has_the_room_there_is_in_whole_clauses_and_the_start_with_it() {
+        let words = "needs 2 free, none is; #5 root holds";
+        let starts = Some("about 21:08, no later than 22:00");
+        let at = |columns| fitted(words, starts, columns, false);
+        assert_eq!(at(80), "needs 2 free, none is; #5 root holds, about 21:08, no later than 22:00");
+        assert_eq!(at(50), "needs 2 free, none is; #5 root holds, about 21:08");
+        assert_eq!(at(40), "needs 2 free, none is, about 21:08");
+        assert_eq!(at(26), "needs 2 free, about 21:08");
+        assert_eq!(at(15), "needs 2 free");
+        assert_eq!(at(9), "needs 2..");
+        assert_eq!(fitted("gpu 0,1,2", None, 7, false), "gpu 0..");
+        assert_eq!(fitted("LATE, needs 2 free, none is", None, 20, true), "LATE, needs 2 free");
+    }
 }

@@ -61,8 +61,8 @@ fn message(v: &View<'_>, room: usize) -> Option<Line> {
     let news = || said.map(|message| told(v, message, room));
     let newest = closing.as_ref().is_some_and(|(_, asked)| !v.ui.deeds.newer_than(*asked));
     let (first, then) = if newest { (closing, None) } else { (None, closing) };
-    said.filter(|message| message.level > Level::Info)
-        .map(|message| told(v, message, room))
+    mistyped(v)
+        .or_else(|| said.filter(|message| message.level > Level::Info).map(|message| told(v, message, room)))
         .or_else(|| lost(v))
         .or(first.map(|(line, _)| line))
         .or_else(|| notice(v, room).filter(|line| line.role == Role::ToastError))
@@ -86,7 +86,7 @@ fn told(v: &View<'_>, message: &Message, room: usize) -> Line {
     };
     let clear = match level {
         Level::Error => "Esc: clear",
-        _ if v.ui.behind.is_some() && note.is_empty() => "Esc: the error",
+        _ if v.ui.behind.is_some() && note.is_empty() => "Esc: back to the error",
         Level::Info | Level::Warning => note,
     };
     let mut line = Line { of_job: job.is_some(), ..Line::new(format!("{mark}{text}"), role, clear) };
@@ -109,6 +109,12 @@ fn told(v: &View<'_>, message: &Message, room: usize) -> Line {
     line
 }
 
+/// What is wrong with the filter that is being typed, whole: beside it there may be no room.
+fn mistyped(v: &View<'_>) -> Option<Line> {
+    let error = v.ui.filters.of(layout::filtered(v.ui)).error().filter(|_| v.ui.typing)?;
+    Some(Line::new(format!("! {}", error.why), Role::ToastError, ""))
+}
+
 fn lost(v: &View<'_>) -> Option<Line> {
     match &v.ui.connection {
         Connection::Lost { why, .. } if v.ui.known => {
@@ -127,7 +133,14 @@ fn closing(v: &View<'_>) -> Option<(Line, i64)> {
     // One's own is what can be taken back from here.
     let row = closing.max_by_key(|row| (pending::is_own_cancel(v.ui, v.snap, row), asked(row), row.id))?;
     let left = between(v.exact.wall_ms, row.cancel_at.unwrap_or(0)).0.div_ceil(1000);
-    let more = if count > 1 { format!(" (+{} more)", count - 1) } else { String::new() };
+    let all = v.snap.jobs.iter().filter(|row| pending::undoable(row, &v.exact));
+    let soonest = all.filter_map(|row| row.cancel_at).min().unwrap_or(0);
+    let first = between(v.exact.wall_ms, soonest).0.div_ceil(1000);
+    let more = match count - 1 {
+        0 => String::new(),
+        more if first < left => format!(" (+{more} more, the first in {first} s)"),
+        more => format!(" (+{more} more)"),
+    };
     if !pending::is_own_cancel(v.ui, v.snap, row) {
         let who = row.cancel_by.as_deref().unwrap_or("somebody");
         let text = format!("{who} cancels #{} in {left} s{more}", row.id);
@@ -197,7 +210,8 @@ pub(in crate::tui) fn filter(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     }
     if let Some(error) = filter.error() {
         let rest = Rect { x: end, width: area.right().saturating_sub(end), ..area };
-        c.pieces(rest, 0, &[("  ! ", Role::ToastError), (&error.why, Role::ToastError), (" ", Role::Text)]);
+        let why = cut_end(&error.why, usize::from(rest.width).saturating_sub(5));
+        c.pieces(rest, 0, &[("  ! ", Role::ToastError), (&why, Role::ToastError), (" ", Role::Text)]);
     }
     let x = area.x + 1 + width(filter.before()) as u16;
     c.cursor = Some((x.min(area.right().saturating_sub(1)), area.y, true));

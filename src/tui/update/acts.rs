@@ -62,7 +62,7 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
         (Action::Retry, _) if row.state != Cursor::Done => "it has not ended",
         (Action::Cancel, _) if row.state == Cursor::Done => "it has ended",
         (Action::Retry | Action::Cancel | Action::Duplicate, _) => return None,
-        (Action::Edit | Action::QuickEdit, None) if row.cancel_at.is_some() => "it is being cancelled",
+        (_, None) if row.cancel_at.is_some() => "it is being cancelled",
         (Action::Pause, Some("already running")) => {
             return Some("running jobs cannot be paused; x cancels".to_owned());
         }
@@ -172,7 +172,7 @@ fn act_on(ui: &mut Ui, snap: &Snapshot, action: &Action, row: &JobRow) -> Vec<Ui
 /// Changes one job: it is what `u` takes back next.
 fn change(ui: &mut Ui, row: &JobRow, change: Change) -> Vec<UiCommand> {
     undo::changed(ui, row.id, matches!(change, Change::Cancel { .. }));
-    effect::begin(ui, [row.id]);
+    effect::begin(ui, [row.id], change);
     pending::ask(ui, row, &[change])
 }
 

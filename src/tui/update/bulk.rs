@@ -88,7 +88,6 @@ fn each(
     mut refused: Vec<String>,
     change: impl Fn(&Ui, &JobRow) -> Asked,
 ) -> Vec<UiCommand> {
-    effect::begin(ui, jobs.iter().map(|row| row.id));
     let asks = jobs.len() <= effect::ASKS;
     let mut batch = Vec::new();
     let is_cancel = verb == "cancelled";
@@ -97,6 +96,8 @@ fn each(
     for row in jobs {
         match change(ui, row) {
             Ok(change) => {
+                // What the whole of it does is told, whichever of them was first.
+                effect::begin(ui, jobs.iter().map(|row| row.id), change);
                 batch.push(row.id);
                 let commands = pending::ask(ui, row, &[change]);
                 if commands.is_empty() {
@@ -156,8 +157,9 @@ fn moved(
     each(ui, "moved", &jobs, refused, |_, row| {
         if stays.contains(&row.id) {
             let end = if matches!(to, Place::Top | Place::Up) { "first" } else { "last" };
+            let with = if ids.len() > 1 { ", or with the marked ones" } else { "" };
             return Err(format!(
-                "#{} is already {end} of {}'s jobs at priority {}",
+                "#{} is already {end} of {}'s jobs at priority {}{with}",
                 row.id, row.user, row.priority
             ));
         }

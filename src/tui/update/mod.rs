@@ -135,6 +135,7 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
         Action::Fix => return fix::ask(ui, snap),
+        Action::EditFile => return fix::edit(ui, snap),
         Action::Filter => {
             ui.typing = true;
             ui.before_filter = ui.cursors();
@@ -329,7 +330,7 @@ fn open(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     let refused = file.is_some_and(|row| matches!(row.state, InboxState::Refused { .. }));
     match (ui.screen, ui.focus) {
         (Screen::Inbox, _) if refused => {
-            ui.say(Level::Info, "mend the file where it lies; it is read again when you save it", None);
+            ui.say(Level::Info, "e edits the file where it lies; it is read again when it is saved", None);
         }
         (_, Pane::Inbox) => show(ui, Screen::Inbox),
         _ => ui.say(Level::Info, "nothing to open here", None),
@@ -381,6 +382,7 @@ fn travel(ui: &mut Ui, snap: &Snapshot, action: &Action) {
         }
         Pane::Queue | Pane::History | Pane::Gpus | Pane::Inbox => {
             ui.tables.moved_at = ui.now.boottime_ms.max(1);
+            ui.moved.insert(pane);
             let frozen = ui.frozen.take();
             let shown = frozen.as_ref().map_or(snap, |(_, frozen)| frozen);
             let (count, to) =

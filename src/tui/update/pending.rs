@@ -273,6 +273,12 @@ pub(in crate::tui) fn is_next_undone(ui: &Ui, snap: &Snapshot, row: &JobRow, now
     newest.is_some_and(|newest| newest.id == row.id) && !ui.deeds.newer_than(asked(row))
 }
 
+/// Whether what is on its way is a cancel that can be undone.
+pub(in crate::tui) fn is_undoable_cancel(ui: &Ui, job: JobId) -> bool {
+    let front = ui.pending.get(&job).and_then(|pending| pending.line.front());
+    matches!(front, Some(Change::Cancel { undo, .. }) if undo.0 > 0)
+}
+
 /// Whether a cancel of this job can still be undone.
 pub(in crate::tui) fn undoable(row: &JobRow, now: &Now) -> bool {
     row.state != JobState::Done && row.cancel_at.is_some_and(|at| at > now.wall_ms)

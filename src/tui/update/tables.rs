@@ -30,7 +30,7 @@ pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Option<Vec<U
             let group = ui.tables.regroup(ui.focus);
             ui.say(Level::Info, format!("grouped by {}", group.name()), None);
         }
-        Action::Columns => ui.overlay = Some(Overlay::Columns(Columns::of(ui.focus))),
+        Action::Columns => ui.overlay = Some(Overlay::Columns(Columns::of(ui))),
         Action::Mark => {
             marks::toggle(ui, snap);
             travel(ui, snap, &Action::Down);
@@ -50,6 +50,7 @@ pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Option<Vec<U
         Action::Panic => return Some(vec![UiCommand::Panic]),
         Action::Select(pane, row) => {
             ui.focus = *pane;
+            ui.moved.insert(*pane);
             ui.tables.moved_at = ui.now.boottime_ms;
             let shown = ui.shown(snap).clone();
             rows::select(ui, &shown, *pane, *row);

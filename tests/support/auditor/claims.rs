@@ -58,8 +58,7 @@ pub(crate) fn receipts(place: &Place, evidence: &Evidence, lives: &Lives, findin
 
 /// What is said to have come back is there, byte for byte.
 fn outputs(folder: &std::path::Path, id: u64, job: &JobLife, findings: &mut Findings) {
-    let Some((_, attempt)) = job.attempts.keys().next_back() else { return };
-    let home = folder.join("attempts").join(attempt.to_string()).join("output");
+    let home = folder.join("attempts").join(job.outputs_of.to_string()).join("output");
     for output in &job.outputs {
         let Some(path) = output.path.as_str() else { continue };
         let len = fs::metadata(home.join(path)).map_or(0, |meta| meta.len());

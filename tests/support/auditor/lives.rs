@@ -43,6 +43,8 @@ pub(crate) struct JobLife {
     /// Somebody edits what it asks.
     pub(crate) edited: bool,
     pub(crate) outputs: Vec<super::evidence::Output>,
+    /// The attempt that they came back from: a later one may have been dropped while it waited.
+    pub(crate) outputs_of: u32,
 }
 
 /// One lease, from its events.
@@ -147,6 +149,7 @@ impl Lives {
                     cancelling: false,
                     edited: false,
                     outputs: Vec::new(),
+                    outputs_of: 1,
                 };
                 match self.jobs.insert(*job, life) {
                     None => Ok(()),
@@ -282,7 +285,9 @@ impl Lives {
                     _ => Err("returned"),
                 })?;
                 self.attempt(*job, (*task, *attempt))?.outcome = Some(outcome.clone());
-                self.job(*job)?.outputs.clone_from(outputs);
+                let life = self.job(*job)?;
+                life.outputs.clone_from(outputs);
+                life.outputs_of = *attempt;
                 Ok(())
             }
             Fact::AttemptReleased { job, task, attempt } => {
