@@ -40,7 +40,11 @@ impl Session {
             }
             Reply::BeingEdited { job, by, until } => {
                 let until = super::when::text(until, crate::clock::wall_ms(), &self.zone);
-                Err(CliError::Refused { message: format!("#{job} is being edited by {by} until {until}") })
+                Err(CliError::Refused {
+                    message: format!(
+                        "#{job} is being edited by {by} until {until}; `overnight resume {job}` ends that, if it is you"
+                    ),
+                })
             }
             reply => Ok(reply),
         }

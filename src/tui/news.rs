@@ -169,7 +169,7 @@ fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
         Reply::BeingEdited { job, by, until } => {
             ui.pending.remove(&job);
             let until = text::moment(until, ui.now.wall_ms, &ui.tz);
-            ui.say(Level::Error, format!("#{job} is being edited by {by} until {until}"), Some(job));
+            ui.say(Level::Error, editing::held_by(ui, job, &by, &until), Some(job));
         }
         Reply::Checked { .. }
         | Reply::Editing { .. }

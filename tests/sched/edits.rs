@@ -108,6 +108,21 @@ fn a_job_that_is_edited_is_not_started_until_the_mark_ends_by_itself() {
 }
 
 #[test]
+fn a_mark_whose_editor_died_is_ended_by_its_owner_and_by_nobody_else() {
+    let (mut rig, ids) = busy(1);
+    let id = ids[0];
+    let mark = begin(&mut rig, id);
+    let generation = rig.generation(id);
+    let resume = Command::Resume { job: id, generation };
+    rig.step(vec![Input::Command { by: owner("bob"), command: resume.clone(), reply_to: 5 }]);
+    assert!(rig.job(id).edit.is_some());
+    assert!(said(rig.command(resume)).contains("no longer being edited"));
+    assert!(rig.job(id).edit.is_none());
+    // The editor was there after all: its text is refused, and with its client.
+    assert!(refused(edit_at(&mut rig, id, mark, job("w0").secs(60))).contains("has changed meanwhile"));
+}
+
+#[test]
 fn a_mark_is_one_persons_and_is_dropped_by_them_alone() {
     let (mut rig, ids) = busy(1);
     let id = ids[0];

@@ -51,6 +51,11 @@ pub(super) fn command(turn: &mut Turn<'_>, by: &Owner, command: Command, reply_t
         }),
         Command::Resume { job, generation } => waiting(turn, job, generation, "resumed").and_then(|row| {
             let Some(paused_by) = row.paused else {
+                // An editor that died with its terminal holds the job up for nothing.
+                if row.edit.as_ref().is_some_and(|mark| mark.by == by.name) {
+                    turn.emit(Event::EditEnded { job });
+                    return Ok(format!("#{job} is no longer being edited: it waits for its turn"));
+                }
                 return Err(refused(format!("#{job} is not paused")));
             };
             turn.emit(Event::JobResumed { job });

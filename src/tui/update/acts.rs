@@ -132,7 +132,9 @@ fn act_on(ui: &mut Ui, snap: &Snapshot, action: &Action, row: &JobRow) -> Vec<Ui
         Action::PlaceDown => place(ui, snap, row, Place::Down),
         Action::Pause => {
             let asked = ui.pending.get(&row.id).and_then(pending::Pending::paused);
-            let pause = !asked.unwrap_or(row.paused_by.is_some());
+            // One that is being edited is held up already: it is let go.
+            let is_held = row.paused_by.is_some() || row.editing.is_some();
+            let pause = !asked.unwrap_or(is_held);
             change(ui, row, Change::Pause(pause))
         }
         Action::Cancel if row.user != ui.me(snap) => {

@@ -10,6 +10,7 @@ use crate::model::{Generation, JobId};
 use crate::protocol::{Command, JobFile, JobRow, Overrides, Reply, Request, Snapshot, SubmitFile};
 use crate::tui::UiCommand;
 use crate::tui::errand::Errand;
+use crate::tui::keys::{Action, Mode};
 use crate::tui::look::text;
 use crate::tui::overlay::{self, Diff, Overlay, Wrong};
 use crate::tui::rows;
@@ -167,7 +168,7 @@ pub(in crate::tui) fn answered(ui: &mut Ui, flow: Flow, reply: Reply) -> Vec<UiC
         (Flow::Mark(_), Reply::BeingEdited { job, by, until }) => {
             ui.flows.edit = None;
             let until = text::moment(until, ui.now.wall_ms, &ui.tz);
-            ui.say(Level::Error, format!("#{job} is being edited by {by} until {until}"), Some(job));
+            ui.say(Level::Error, held_by(ui, job, &by, &until), Some(job));
             Vec::new()
         }
         (
@@ -224,6 +225,12 @@ pub(in crate::tui) fn returned(ui: &mut Ui, text: Result<Option<Vec<u8>>, String
 pub(in crate::tui) fn connected(ui: &mut Ui) -> Vec<UiCommand> {
     let waits = ui.flows.edit.as_ref().is_some_and(|editing| editing.text.is_some() && !editing.is_open);
     if waits && ui.overlay.is_none() { send(ui, true) } else { Vec::new() }
+}
+
+/// That somebody edits a job already, and what can be done about it.
+pub(in crate::tui) fn held_by(ui: &Ui, job: JobId, by: &str, until: &str) -> String {
+    let key = ui.keys.key(Mode::Queue, &Action::Pause);
+    format!("#{job} is being edited by {by} until {until}; {key} ends that, if it is you and nobody is there")
 }
 
 /// The connection is gone. Where a text was written it is kept; else the mark ends by itself.
