@@ -113,8 +113,8 @@ fn keys_reach_the_scheduler_and_a_new_size_is_drawn() {
     terminal.wait_for("LIVE");
     terminal.press("/diffusion\r");
     terminal.wait_for("/diffusion");
-    // Somebody else's job: its number is asked for.
-    terminal.press("x1\r");
+    // Somebody else's job: its number is asked for. At once: of a cancel with a window the row tells.
+    terminal.press("x1!\r");
     terminal.wait_for("the double heard Cancel");
     terminal.resize((120, 40));
     terminal.wait_for("Meter  61.02 GPU-h today");

@@ -83,8 +83,8 @@ impl Counted {
         let now = self.ui.now;
         let asks = action == Action::Cancel;
         let out = update(&mut self.ui, action, &self.snap, now);
-        // Only how a job would be stopped is asked for, while the question is there already.
-        let allowed = |one: &UiCommand| asks && matches!(one, UiCommand::Detail(_));
+        // Only how a job would be stopped and what it has made is asked for, while the question is there already.
+        let allowed = |one: &UiCommand| asks && matches!(one, UiCommand::Detail(_) | UiCommand::Errand(_));
         assert!(out.iter().all(allowed), "no request: {out:?}");
         self.cost()
     }

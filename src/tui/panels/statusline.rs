@@ -1,7 +1,7 @@
 //! The last two lines: what just happened or what an operator must know, and the keys that work here.
 
 use crate::model::JobId;
-use crate::protocol::{Connection, JobRow, NoticeLevel};
+use crate::protocol::{Connection, NoticeLevel};
 use crate::tui::View;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{self, Layout, Pane};
@@ -13,7 +13,7 @@ use crate::tui::overlay::{Overlay, palette};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Message};
 use crate::tui::update;
-use crate::tui::update::{acts, copying, pending};
+use crate::tui::update::{copying, pending};
 use ratatui::layout::Rect;
 
 /// What Enter does about the message row.
@@ -127,7 +127,7 @@ fn lost(v: &View<'_>) -> Option<Line> {
 
 /// The newest cancel whose undo window is open, and when it was asked for.
 fn closing(v: &View<'_>) -> Option<(Line, i64)> {
-    let asked = |row: &JobRow| row.cancel_at.unwrap_or(0) - acts::undo_window(row).0 as i64;
+    let asked = pending::cancel_asked;
     let closing = v.snap.jobs.iter().filter(|row| pending::undoable(row, &v.exact));
     let count = closing.clone().count();
     // One's own is what can be taken back from here.

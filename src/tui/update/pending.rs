@@ -265,12 +265,16 @@ pub(in crate::tui) fn is_own_cancel(ui: &Ui, snap: &Snapshot, row: &JobRow) -> b
     row.cancel_by.as_deref().is_none_or(|by| by == ui.me(snap))
 }
 
+/// When a cancel was asked for, wall milliseconds.
+pub(in crate::tui) fn cancel_asked(row: &JobRow) -> i64 {
+    row.cancel_at.unwrap_or(0) - acts::undo_window(row).0 as i64
+}
+
 /// Whether `u` takes this cancel back: it is the newest of all that was done from here.
 pub(in crate::tui) fn is_next_undone(ui: &Ui, snap: &Snapshot, row: &JobRow, now: &Now) -> bool {
-    let asked = |row: &JobRow| row.cancel_at.unwrap_or(0) - acts::undo_window(row).0 as i64;
     let own = snap.jobs.iter().filter(|row| undoable(row, now) && is_own_cancel(ui, snap, row));
-    let newest = own.max_by_key(|row| (asked(row), row.id));
-    newest.is_some_and(|newest| newest.id == row.id) && !ui.deeds.newer_than(asked(row))
+    let newest = own.max_by_key(|row| (cancel_asked(row), row.id));
+    newest.is_some_and(|newest| newest.id == row.id) && !ui.deeds.newer_than(cancel_asked(row))
 }
 
 /// Whether what is on its way is a cancel that can be undone.

@@ -1,22 +1,15 @@
 //! The columns of the history.
 
-use super::queue::{at, plain};
+use super::both::{GPUS, NAME, PRIORITY, PROJECT, SUBMITTED, USER, at, plain};
 use super::{Column as C, Spec, spec};
 use crate::model::Bytes;
 use crate::tui::arrange::Key;
-use crate::tui::look::text::{cut_middle, hours};
+use crate::tui::look::text::hours;
 use crate::tui::panels::history;
 
 /// Every column, in the order they have at first.
 pub(super) static TABLE: &[Spec] = &[
-    spec(
-        (C::User, "user"),
-        ("USER", "its owner"),
-        (1, 5, 5, false),
-        (true, 0),
-        Some(Key::User),
-        |_, row, _| plain(row.user.clone()),
-    ),
+    Spec { grows: 5, ..USER },
     spec(
         (C::Result, "result"),
         ("RESULT", "how it ended; exit code or signal"),
@@ -81,38 +74,10 @@ pub(super) static TABLE: &[Spec] = &[
         None,
         |_, row, _| plain(bytes(row.peak_gpu_memory)),
     ),
-    spec(
-        (C::Gpus, "gpus"),
-        ("GPU", "GPUs it asked for"),
-        (0, 4, 0, true),
-        (true, 3),
-        Some(Key::Gpus),
-        |_, row, _| plain(row.gpus.to_string()),
-    ),
-    spec(
-        (C::Priority, "priority"),
-        ("PRIO", "its priority"),
-        (0, 5, 0, true),
-        (true, 2),
-        None,
-        |_, row, _| plain(row.priority.to_string()),
-    ),
-    spec(
-        (C::Project, "project"),
-        ("PROJECT", "its project"),
-        (2, 10, 0, false),
-        (false, 10),
-        None,
-        |_, row, columns| plain(cut_middle(row.project.as_deref().unwrap_or("-"), columns)),
-    ),
-    spec(
-        (C::Submitted, "submitted"),
-        ("SUBMITTED", "when it was submitted"),
-        (1, 12, 0, true),
-        (false, 9),
-        Some(Key::Id),
-        |v, row, _| at(v, Some(row.submitted_at)),
-    ),
+    Spec { gap: 0, width: 4, goes: 3, about: "GPUs it asked for", ..GPUS },
+    Spec { gap: 0, width: 5, goes: 2, key: None, ..PRIORITY },
+    Spec { gap: 2, goes: 10, ..PROJECT },
+    Spec { goes: 9, ..SUBMITTED },
     spec(
         (C::Start, "start"),
         ("START", "when it started"),
@@ -121,14 +86,7 @@ pub(super) static TABLE: &[Spec] = &[
         None,
         |v, row, _| at(v, row.started_at),
     ),
-    spec(
-        (C::Name, "name"),
-        ("NAME", "its name; always there"),
-        (2, 0, 0, false),
-        (true, 0),
-        Some(Key::Name),
-        |_, row, columns| plain(cut_middle(&row.name, columns)),
-    ),
+    Spec { gap: 2, ..NAME },
 ];
 
 fn bytes(peak: Option<Bytes>) -> String {

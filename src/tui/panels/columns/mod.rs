@@ -2,6 +2,7 @@
 //!
 //! A table is a list of [`Spec`]: [`queue`] and [`history`]. A new column is a variant of [`Column`] and a row of one.
 
+mod both;
 mod history;
 mod queue;
 
