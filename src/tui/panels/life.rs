@@ -4,7 +4,7 @@ use crate::model::{Cursor, Failure, Limit, Outcome};
 use crate::protocol::JobRow;
 use crate::tui::View;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{between, clock, cut_end, duration, hours, moment, width, wrap};
+use crate::tui::look::text::{between, clock, duration, hours, moment, width, wrap};
 use crate::tui::look::theme::Role;
 use crate::tui::overlay::retry;
 use crate::tui::panels::forecast;
@@ -154,7 +154,7 @@ pub(in crate::tui) fn line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &J
     if row.state == Cursor::Queued {
         let (why, role) = queue::why(v, row);
         let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
-        let why = cut_end(&why, usize::from(rest.width).saturating_sub(2));
+        let why = queue::fitted(&why, None, usize::from(rest.width).saturating_sub(2), row.late);
         c.pieces(rest, 0, &[("  ", Role::Dim), (&why, role)]);
     }
 }

@@ -153,7 +153,7 @@ pub(in crate::tui) fn beside(v: &View<'_>, row: &JobRow, columns: usize) -> (Str
 }
 
 /// A reason and a start in so many columns: whole clauses of the one as long as there is something of the other.
-fn fitted(words: &str, starts: Option<&str>, columns: usize, is_late: bool) -> String {
+pub(in crate::tui) fn fitted(words: &str, starts: Option<&str>, columns: usize, is_late: bool) -> String {
     let mut ends: Vec<usize> = words.match_indices([',', ';']).map(|(at, _)| at).collect();
     // `gpu 0,1` is one clause; and that it is late is none without the rest.
     ends.retain(|at| words[at + 1..].starts_with(' '));
