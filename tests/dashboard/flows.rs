@@ -634,6 +634,7 @@ fn everything_that_can_be_undone_is_listed_and_taken_back_one_by_one() {
     person.shows("priority 0 -> 10");
     person.shows("0m05s left");
     person.shows_no("place 3 -> 2");
+    person.shows("(then 1 before it)");
     assert_eq!(*command(&person.press("Down Enter")), Command::Undo { job: Some(JobId(151)) });
     person.press("U");
     person.told(Flow::Undoable, Reply::Undoable(Vec::new()));

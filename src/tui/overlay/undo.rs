@@ -67,7 +67,13 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, list: &UndoLis
         // A window of seconds is counted down; what lasts as long as the job waits has no end worth a number.
         let left = if left.as_secs() < 600 { format!("{} left", duration(left)) } else { String::new() };
         let who = format!("#{} {}  ", one.job, cut_middle(&one.name, 24));
-        let when = format!("  {} {}", moment(one.at, v.ui.now.wall_ms, &v.ui.tz), one.by);
+        let alike =
+            list.rows.iter().flatten().filter(|row| row.job == one.job && row.until > v.ui.now.wall_ms);
+        let before = match alike.count().saturating_sub(1) {
+            0 => String::new(),
+            more => format!("  (then {more} before it)"),
+        };
+        let when = format!("{before}  {} {}", moment(one.at, v.ui.now.wall_ms, &v.ui.tz), one.by);
         c.pieces(
             inner,
             y,
