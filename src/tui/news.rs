@@ -200,7 +200,7 @@ fn done(ui: &mut Ui, asked: Asked, job: Option<JobId>, message: String) {
     }
     // The countdown is told by the row, as long as there is one.
     if job.is_some_and(|job| pending::is_undoable_cancel(ui, job)) {
-        return;
+        return ui.note(Level::Info, message);
     }
     // What a change does to others was told just before, and is told with it.
     let words = job.and_then(|job| ui.fetched.effect.words_of(job));
