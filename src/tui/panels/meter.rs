@@ -5,7 +5,7 @@ use crate::protocol::{JobRow, MeterSummary};
 use crate::tui::View;
 use crate::tui::look::canvas::{Canvas, Glyphs};
 use crate::tui::look::chart;
-use crate::tui::look::text::{duration, hours, left, moment, right};
+use crate::tui::look::text::{duration, hours, left, moment, right, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::header::{since_snapshot, today_gpu_ms};
 use ratatui::layout::Rect;
@@ -29,6 +29,15 @@ pub(in crate::tui) fn lines_at(c: &mut Canvas<'_>, area: Rect, lines: &[Line], s
             Line::Rule => c.rule(area, at as u16, &[], &[]),
             Line::Text(text, role) => c.text(area, at as u16, text, *role),
         }
+    }
+    // That there are more is said where that hides nothing.
+    let height = usize::from(area.height);
+    let more = format!(" +{} more", (lines.len() - scroll).saturating_sub(height));
+    if lines.len() - scroll > height
+        && let Some(Line::Text(last, _)) = lines.get(scroll + height.saturating_sub(1))
+        && width(last) + more.len() <= usize::from(area.width)
+    {
+        c.pieces_right(area, area.height.saturating_sub(1), &[(&more, Role::Dim)]);
     }
 }
 
