@@ -418,3 +418,36 @@ fn simulated_gpus_misbehave_in_the_same_ways() {
     }
     sandbox.run(&["meter", "--check"]).ok();
 }
+
+#[test]
+fn a_gpu_that_was_gone_when_the_scheduler_started_is_whole_once_it_is_back() {
+    let control = tempfile::NamedTempFile::new().unwrap();
+    let says = |text: &str| {
+        let next = control.path().with_extension("next");
+        fs::write(&next, text).unwrap();
+        fs::rename(next, control.path()).unwrap();
+    };
+    let mut sandbox = Sandbox::new("simulated:2");
+    sandbox.serve_with(&["--control", control.path().to_str().unwrap()]);
+    sandbox.serve();
+    let uuids: Vec<String> = sandbox.run(&["gpus", "--json"]).json()["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| gpu["uuid"].as_str().unwrap().to_owned())
+        .collect();
+    hold(&sandbox, "first", "");
+    environment(&sandbox, "first");
+    sandbox.drop_file("both.yaml", &job("true", "gpus: 2"));
+    sandbox.wait_for_state("both", "queued");
+    sandbox.kill_scheduler();
+    says("[gpu.1]\nfault = \"gone\"\n");
+    sandbox.serve();
+    gpu_in(&sandbox, &uuids[1], "gone");
+    says("");
+    sandbox.open_gate("first");
+    assert_eq!(sandbox.wait_for_end("first"), "succeeded");
+    // It waits for a whole GPU, and not for the next start.
+    assert_eq!(sandbox.wait_for_end("both"), "succeeded");
+    assert_eq!(gpu(&sandbox, &uuids[1])["name"], gpu(&sandbox, &uuids[0])["name"]);
+}

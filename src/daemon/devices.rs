@@ -115,6 +115,13 @@ impl Devices {
     pub(super) fn read(&mut self, world: &World, inputs: &mut Vec<Input>) {
         let Source::Instant(backend) = &mut self.source else { return };
         self.asked_at = Some(crate::clock::now().boottime_ms);
+        // A device that was gone when the scheduler started has not been told of: once it is back, it is.
+        if world.lacks_devices()
+            && let Ok(gpus) = backend.list()
+            && gpus.iter().any(|gpu| !is_listed(world, gpu))
+        {
+            inputs.push(Input::Devices(gpus));
+        }
         if world.pool.gpus() == 0 {
             return;
         }
@@ -196,6 +203,10 @@ impl Devices {
             (Source::Instant(_), false, _) => None,
         }
     }
+}
+
+fn is_listed(world: &World, gpu: &Gpu) -> bool {
+    world.pool.devices().any(|(uuid, device)| *uuid == gpu.uuid && device.gpu.is_some())
 }
 
 /// Whether a device may be there that the driver has not listed. One that has gone is not back within seconds.
