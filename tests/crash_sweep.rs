@@ -22,7 +22,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::auditor::{Auditor, JobReport, Report};
-use support::sandbox::{Sandbox, eventually};
+use support::pty::patience;
+use support::sandbox::{Sandbox, eventually, within};
 
 /// Calls that change what is on disk, start a process, or tell one something.
 const CALLS: &str = "fdatasync,fsync,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,\
@@ -202,11 +203,16 @@ impl Script {
 
     /// Waits until the script is over or the scheduler is gone; whether it is gone.
     fn wait(&mut self) -> bool {
-        eventually("the end of the script", || {
+        let over = within(patience(), || {
             if self.sandbox.scheduler_ended().is_some() {
                 return Some(true);
             }
             self.look().then_some(false)
+        });
+        over.unwrap_or_else(|| {
+            let listed = self.sandbox.run(&["ls", "--all"]);
+            let said = self.sandbox.scheduler_said();
+            panic!("there was never the end of the script:\n{}{}{said}", listed.stdout, listed.stderr)
         })
     }
 
