@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "support/double.rs"]
+#[expect(dead_code, reason = "others tell news")]
 mod double;
 #[path = "support/fixtures.rs"]
 #[expect(dead_code, reason = "shared with the tests of the screens")]

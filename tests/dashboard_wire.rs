@@ -7,6 +7,7 @@
 #[path = "support/crowd.rs"]
 mod crowd;
 #[path = "support/double.rs"]
+#[expect(dead_code, reason = "others answer more")]
 mod double;
 #[path = "support/fixtures.rs"]
 mod fixtures;

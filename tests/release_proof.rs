@@ -19,6 +19,7 @@ use machine::{
 };
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use support::sandbox::{Sandbox, eventually};
 
@@ -373,23 +374,28 @@ fn the_dashboard_lifts_a_quarantine_after_it_has_asked() {
     assert_eq!(terminal.wait_for_exit().code(), Some(0));
 }
 
+/// The devices by index.
+fn uuids(sandbox: &Sandbox) -> Vec<String> {
+    let listed = sandbox.run(&["gpus", "--json"]).json();
+    let gpus = listed["gpus"].as_array().unwrap();
+    gpus.iter().map(|gpu| gpu["uuid"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What is wrong with simulated devices from now on.
+fn control_says(control: &Path, text: &str) {
+    let next = control.with_extension("next");
+    fs::write(&next, text).unwrap();
+    fs::rename(next, control).unwrap();
+}
+
 #[test]
 fn simulated_gpus_misbehave_in_the_same_ways() {
     let control = tempfile::NamedTempFile::new().unwrap();
     let mut sandbox = Sandbox::new("simulated:3");
     sandbox.serve_with(&["--control", control.path().to_str().unwrap()]);
     sandbox.serve();
-    let uuids: Vec<String> = sandbox.run(&["gpus", "--json"]).json()["gpus"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|gpu| gpu["uuid"].as_str().unwrap().to_owned())
-        .collect();
-    let says = |text: &str| {
-        let next = control.path().with_extension("next");
-        fs::write(&next, text).unwrap();
-        fs::rename(next, control.path()).unwrap();
-    };
+    let uuids = uuids(&sandbox);
+    let says = |text: &str| control_says(control.path(), text);
     hold(&sandbox, "buggy", "");
     environment(&sandbox, "buggy");
     says("[gpu.0]\nxids = [13]\n[gpu.1]\nxids = [95]\n[gpu.2.health]\nuncorrected = 2\n");
@@ -422,20 +428,11 @@ fn simulated_gpus_misbehave_in_the_same_ways() {
 #[test]
 fn a_gpu_that_was_gone_when_the_scheduler_started_is_whole_once_it_is_back() {
     let control = tempfile::NamedTempFile::new().unwrap();
-    let says = |text: &str| {
-        let next = control.path().with_extension("next");
-        fs::write(&next, text).unwrap();
-        fs::rename(next, control.path()).unwrap();
-    };
+    let says = |text: &str| control_says(control.path(), text);
     let mut sandbox = Sandbox::new("simulated:2");
     sandbox.serve_with(&["--control", control.path().to_str().unwrap()]);
     sandbox.serve();
-    let uuids: Vec<String> = sandbox.run(&["gpus", "--json"]).json()["gpus"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|gpu| gpu["uuid"].as_str().unwrap().to_owned())
-        .collect();
+    let uuids = uuids(&sandbox);
     hold(&sandbox, "first", "");
     environment(&sandbox, "first");
     sandbox.drop_file("both.yaml", &job("true", "gpus: 2"));

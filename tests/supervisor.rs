@@ -737,33 +737,29 @@ impl Drop for Tmpfs {
     }
 }
 
+/// A scheduler whose collector does this first.
+fn collecting_after(first: &str) -> Scheduler {
+    let text = format!("{first}\n{}", COLLECTOR[2]);
+    Scheduler::with(|it| it.collector = ["/bin/sh", "-c", &text].map(str::to_owned).to_vec())
+}
+
 #[test]
 fn a_collector_that_fails_says_why() {
-    let mut it = Scheduler::with(|it| {
-        it.collector = ["/bin/sh", "-c", "echo 'no such luck' >&2; exit 1"].map(str::to_owned).to_vec();
-    });
+    let mut it = collecting_after("echo 'no such luck' >&2; exit 1");
     it.run("true");
     assert_eq!(it.until_collected(), Err("no such luck".to_owned()));
 }
 
 #[test]
 fn a_collector_without_room_is_tried_again() {
-    let mut it = Scheduler::with(|it| {
-        let script =
-            format!("if [ ! -e \"$0.first\" ]; then touch \"$0.first\"; exit 75; fi; {}", COLLECTOR[2]);
-        it.collector = vec!["/bin/sh".to_owned(), "-c".to_owned(), script];
-    });
+    let mut it = collecting_after(r#"if [ ! -e "$0.first" ]; then touch "$0.first"; exit 75; fi"#);
     it.run("true");
     assert_eq!(it.until_collected().unwrap().notes, ["collected"]);
 }
 
 #[test]
 fn how_far_a_collection_is_is_told_and_what_is_no_number_is_not() {
-    let mut it = Scheduler::with(|it| {
-        let script =
-            format!("echo 71; until [ -e \"$0.go\" ]; do sleep 0.02; done; echo soon; {}", COLLECTOR[2]);
-        it.collector = vec!["/bin/sh".to_owned(), "-c".to_owned(), script];
-    });
+    let mut it = collecting_after(r#"echo 71; until [ -e "$0.go" ]; do sleep 0.02; done; echo soon"#);
     it.run("true");
     let percent = it.until(|news| match news {
         EngineReport::Collecting { percent, .. } => Some(*percent),
@@ -782,11 +778,7 @@ fn how_far_a_collection_is_is_told_and_what_is_no_number_is_not() {
 
 #[test]
 fn output_comes_home_also_when_the_supervisor_dies_while_it_is_collected() {
-    let mut it = Scheduler::with(|it| {
-        let script =
-            format!("if [ ! -e \"$0.first\" ]; then touch \"$0.first\"; sleep 600; fi; {}", COLLECTOR[2]);
-        it.collector = vec!["/bin/sh".to_owned(), "-c".to_owned(), script];
-    });
+    let mut it = collecting_after(r#"if [ ! -e "$0.first" ]; then touch "$0.first"; sleep 600; fi"#);
     let end = it.run("exit 6");
     assert_eq!(end.how, RunEnd::Exited { code: 6 });
     let first = it.run_dir(1).join("collected-0-1.json.first");

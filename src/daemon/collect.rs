@@ -6,7 +6,6 @@ use crate::files::{self, CollectError};
 use crate::model::{Code, Collect, Collected, LeaseId, RunEnd, chain};
 use crate::sched::{EngineReport, Input};
 use std::time::Duration;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Between two tries.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -18,17 +17,13 @@ impl Daemon {
         let Some((task, attempt)) = record.attempts.last().copied() else { return };
         let Some(order) = self.order_of(lease) else { return };
         let mailbox = self.intake.mailbox.clone();
-        let (told, mut percents) = tokio::sync::mpsc::unbounded_channel();
-        let progress = mailbox.clone();
-        tokio::spawn(async move {
-            while let Some(percent) = percents.recv().await {
-                let report = EngineReport::Collecting { lease, percent };
-                progress.send(Message::Input(Input::Engine(report))).await;
-            }
-        });
         tokio::spawn(async move {
             let result = loop {
-                match gather(order.clone(), told.clone()).await {
+                let progress = mailbox.clone();
+                let tell = move |percent| {
+                    progress.post(Message::Input(Input::Engine(EngineReport::Collecting { lease, percent })));
+                };
+                match gather(order.clone(), tell).await {
                     Gathered::Done(result) => break result,
                     Gathered::Later(why) => {
                         let report = EngineReport::CollectionWaits { lease, why };
@@ -74,11 +69,7 @@ enum Gathered {
     Later(String),
 }
 
-async fn gather(order: Collect, told: UnboundedSender<u8>) -> Gathered {
-    // Once a second at most, so it cannot grow; nobody may be left to hear it.
-    let mut tell = move |percent| {
-        let _nobody = told.send(percent);
-    };
+async fn gather(order: Collect, mut tell: impl FnMut(u8) + Send + 'static) -> Gathered {
     match tokio::task::spawn_blocking(move || files::collect(&order, &mut tell)).await {
         Ok(Err(CollectError::Files(error))) if error.is_worth_another_try() => Gathered::Later(chain(&error)),
         Ok(result) => Gathered::Done(result.map_err(|error| chain(&error))),

@@ -186,7 +186,8 @@ impl Daemon {
             }
             Message::Inbox(InboxEvent::Dropped(dropped)) => self.disk.held.hold(dropped),
             Message::Inbox(event) => {
-                if let InboxEvent::Gone { name } = &event {
+                // What was held is not what is there now.
+                if let InboxEvent::Gone { name } | InboxEvent::Refused { name, .. } = &event {
                     self.disk.held.gone(name);
                 }
                 self.inbox_event(event, &mut Vec::new(), &crate::clock::now());

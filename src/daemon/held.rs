@@ -50,7 +50,7 @@ impl Held {
         }
     }
 
-    /// The file was taken away before it could be accepted: it is not.
+    /// The file was taken away, or spoilt, before it could be accepted: it is not.
     pub(super) fn gone(&mut self, name: &str) {
         self.names.remove(name);
         self.drops.retain(|held| held.name != *name);

@@ -26,7 +26,9 @@ pub enum Errand {
     Write {
         /// Which.
         path: PathBuf,
-        /// Its new text.
+        /// What it says.
+        was: Vec<u8>,
+        /// What it is to say.
         text: Vec<u8>,
     },
     /// A shell in a folder.
@@ -62,8 +64,10 @@ pub enum Brought {
     Edited(Result<Option<Vec<u8>>, String>),
     /// There is no editor: the text is edited in the dashboard itself.
     EditHere {
-        /// The text.
-        text: Vec<u8>,
+        /// The text as it was.
+        was: Vec<u8>,
+        /// What has been written instead, where it could not be put into its file.
+        text: Option<Vec<u8>>,
         /// The file that it is, if it is one.
         file: Option<PathBuf>,
     },

@@ -460,7 +460,8 @@ fn an_edit_shows_what_changes_and_is_applied_by_y_only() {
 fn where_there_is_no_editor_the_text_is_edited_here_and_lost_only_on_purpose() {
     let (mut person, mark) = editing();
     let here = |person: &mut Person| {
-        person.brought(Brought::EditHere { text: b"work:\n  run: a\n".to_vec(), file: None })
+        let was = b"work:\n  run: a\n".to_vec();
+        person.brought(Brought::EditHere { was, text: None, file: None })
     };
     here(&mut person);
     person.shows("Ctrl-X done");
@@ -487,12 +488,20 @@ fn where_there_is_no_editor_the_text_is_edited_here_and_lost_only_on_purpose() {
     }
     // A file that is about to be submitted is written where it lies, and the card is there again.
     let mut person = reviewing();
-    let path = std::path::PathBuf::from("/work/train.yaml");
-    person.brought(Brought::EditHere { text: b"a".to_vec(), file: Some(path.clone()) });
-    person.shows("/work/train.yaml");
+    let path = std::path::PathBuf::from("/home/ana/work/train.yaml");
+    person.brought(Brought::EditHere { was: b"a".to_vec(), text: None, file: Some(path.clone()) });
+    person.shows("/home/ana/work/train.yaml");
     let out = person.press("b C-x");
-    assert_eq!(*errand(&out), Errand::Write { path, text: b"ba".to_vec() });
+    let (was, text) = (b"a".to_vec(), b"ba".to_vec());
+    assert_eq!(*errand(&out), Errand::Write { path: path.clone(), was: was.clone(), text: text.clone() });
     assert!(matches!(person.ui.overlay, Some(Overlay::Review(_))));
+    // Where it could not be written what was typed is there again, and can be tried again.
+    person.brought(Brought::EditHere {
+        was: was.clone(),
+        text: Some(text.clone()),
+        file: Some(path.clone()),
+    });
+    assert_eq!(*errand(&person.press("C-x")), Errand::Write { path, was, text });
 }
 
 #[test]

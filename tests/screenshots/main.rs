@@ -11,6 +11,7 @@
 )]
 
 #[path = "../support/double.rs"]
+#[expect(dead_code, reason = "a picture needs a part of what tests need")]
 mod double;
 #[path = "../support/fixtures.rs"]
 #[expect(dead_code, reason = "pictures need a part of what tests need")]

@@ -13,7 +13,6 @@ pub(crate) struct Double {
     is_silent: bool,
 }
 
-#[allow(dead_code, reason = "each test program uses a part of it")]
 impl Double {
     /// One that shows the snapshot and has nothing to say to anything else.
     pub(crate) fn new(snap: Snapshot) -> Self {

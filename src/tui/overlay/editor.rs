@@ -38,9 +38,9 @@ const KEYS: &str = "Ctrl-X done  Esc leave it";
 const PAGE: usize = 10;
 
 impl Editor {
-    fn new(text: String, file: Option<PathBuf>, back: Option<Box<Overlay>>) -> Self {
+    fn new(before: String, text: &str, file: Option<PathBuf>, back: Option<Box<Overlay>>) -> Self {
         let lines = text.split('\n').map(str::to_owned).collect();
-        Self { lines, row: 0, at: 0, before: text, file, back, is_warned: false }
+        Self { lines, row: 0, at: 0, before, file, back, is_warned: false }
     }
 
     fn text(&self) -> String {
@@ -155,14 +155,20 @@ impl Editor {
     }
 }
 
-/// Opens a text over what is there.
-pub(in crate::tui) fn open(ui: &mut Ui, text: Vec<u8>, file: Option<PathBuf>) -> Vec<UiCommand> {
-    let Ok(text) = String::from_utf8(text) else {
+/// Opens a text over what is there; `text` is what has been made of it already.
+pub(in crate::tui) fn open(
+    ui: &mut Ui,
+    was: Vec<u8>,
+    text: Option<Vec<u8>>,
+    file: Option<PathBuf>,
+) -> Vec<UiCommand> {
+    let Ok(was) = String::from_utf8(was) else {
         let why = "there is no editor here, and this is no text: set VISUAL or EDITOR".to_owned();
         return flows::brought(ui, Brought::Edited(Err(why)));
     };
+    let text = text.map_or_else(|| was.clone(), |text| String::from_utf8_lossy(&text).into_owned());
     let back = ui.overlay.take().map(Box::new);
-    ui.overlay = Some(Overlay::Editor(Box::new(Editor::new(text, file, back))));
+    ui.overlay = Some(Overlay::Editor(Box::new(Editor::new(was, &text, file, back))));
     Vec::new()
 }
 
@@ -177,7 +183,10 @@ pub(super) fn update(ui: &mut Ui, mut it: Box<Editor>, action: &Action) -> Vec<U
     ui.overlay = it.back.take().map(|back| *back);
     match it.file.take() {
         _ if text == it.before => flows::brought(ui, Brought::Edited(Ok(None))),
-        Some(path) => vec![UiCommand::Errand(Errand::Write { path, text: text.into_bytes() })],
+        Some(path) => {
+            let was = it.before.into_bytes();
+            vec![UiCommand::Errand(Errand::Write { path, was, text: text.into_bytes() })]
+        }
         None => flows::brought(ui, Brought::Edited(Ok(Some(text.into_bytes())))),
     }
 }
@@ -224,7 +233,7 @@ mod tests {
     use super::*;
 
     fn edited(text: &str, actions: &[Action]) -> (String, usize, usize) {
-        let mut editor = Editor::new(text.to_owned(), None, None);
+        let mut editor = Editor::new(text.to_owned(), text, None, None);
         for action in actions {
             editor.edit(action);
         }

@@ -1,6 +1,6 @@
 //! Runs the errands of the view: on a thread where a disk may be slow, in the terminal where another program wants it.
 
-use super::{Next, Shell, TuiError, browse, external, measure, terminal};
+use super::{Next, Shell, TuiError, browse, external, measure, mend, terminal};
 use crate::model::Now;
 use crate::tui::errand::{Brought, Errand};
 use crate::tui::news;
@@ -8,7 +8,7 @@ use crate::tui::shell::Exit;
 use crate::tui::shell::feed::{FeedEvent, UiCommand};
 use crate::tui::shell::options::Outside;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 impl Shell {
@@ -48,21 +48,16 @@ impl Shell {
                 };
             }
             Errand::EditText { text, .. } if !external::has_editor(outside) => {
-                return self.brought(Brought::EditHere { text, file: None });
+                return self.brought(Brought::EditHere { was: text, text: None, file: None });
             }
             Errand::EditFile(path) if !external::has_editor(outside) => {
                 let read = browse::read(&path);
                 return self.brought(match read {
-                    Ok(text) => Brought::EditHere { text, file: Some(path) },
+                    Ok(was) => Brought::EditHere { was, text: None, file: Some(path) },
                     Err(why) => Brought::Edited(Err(why)),
                 });
             }
-            Errand::Write { path, text } => {
-                let written = std::fs::write(&path, &text);
-                let written =
-                    written.map_err(|error| format!("{} cannot be written: {error}", path.display()));
-                return self.brought(Brought::Edited(written.map(|()| Some(text))));
-            }
+            Errand::Write { path, was, text } => return self.write(path, was, text),
             Errand::EditText { name, text } => {
                 external::edit_text(outside, &name, text, events).map_err(|why| Brought::Edited(Err(why)))
             }
@@ -82,6 +77,17 @@ impl Shell {
                 self.brought(brought)
             }
         }
+    }
+
+    /// Puts a text into its file, whole or not at all. Nothing that was typed is lost by a full disk.
+    fn write(&mut self, path: PathBuf, was: Vec<u8>, text: Vec<u8>) -> Result<Next, TuiError> {
+        // A link stays one: what it points to is replaced.
+        let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let Err(why) = mend::write(&place, &was, &text) else {
+            return self.brought(Brought::Edited(Ok(Some(text))));
+        };
+        self.brought(Brought::EditHere { was, text: Some(text), file: Some(path) })?;
+        self.brought(Brought::Failed(why))
     }
 
     fn started(&mut self, thread: std::io::Result<()>) -> Result<Next, TuiError> {

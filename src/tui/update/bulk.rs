@@ -89,27 +89,30 @@ fn each(
     change: impl Fn(&Ui, &JobRow) -> Asked,
 ) -> Vec<UiCommand> {
     let asks = jobs.len() <= effect::ASKS;
-    let mut batch = Vec::new();
     let is_cancel = verb == "cancelled";
-    let mut out = Vec::new();
-    let (mut sent, mut done) = (BTreeSet::new(), 0);
+    let mut changes: Vec<(&JobRow, Change)> = Vec::new();
     for row in jobs {
         match change(ui, row) {
-            Ok(change) => {
-                // What the whole of it does is told, whichever of them was first.
-                effect::begin(ui, jobs.iter().map(|row| row.id), change);
-                batch.push(row.id);
-                let commands = pending::ask(ui, row, &[change]);
-                if commands.is_empty() {
-                    // It goes out when what is on its way has come back, and speaks for itself.
-                    done += 1;
-                } else {
-                    sent.insert(row.id);
-                }
-                out.extend(commands.into_iter().filter(|one| asks || matches!(one, UiCommand::Send { .. })));
-            }
+            Ok(change) => changes.push((*row, change)),
             Err(why) => refused.push(why),
         }
+    }
+    let mut batch: Vec<JobId> = changes.iter().map(|(row, _)| row.id).collect();
+    if let Some((_, how)) = changes.first() {
+        // What the whole of it does is told, whichever of them was first.
+        effect::begin(ui, batch.iter().copied(), *how);
+    }
+    let mut out = Vec::new();
+    let (mut sent, mut done) = (BTreeSet::new(), 0);
+    for (row, change) in changes {
+        let commands = pending::ask(ui, row, &[change]);
+        if commands.is_empty() {
+            // It goes out when what is on its way has come back, and speaks for itself.
+            done += 1;
+        } else {
+            sent.insert(row.id);
+        }
+        out.extend(commands.into_iter().filter(|one| asks || matches!(one, UiCommand::Send { .. })));
     }
     // The last one is taken back first.
     batch.reverse();

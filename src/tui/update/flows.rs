@@ -232,7 +232,7 @@ pub(in crate::tui) fn brought(ui: &mut Ui, brought: Brought) -> Vec<UiCommand> {
             ui.flows.measured = bytes.map(|bytes| (path, bytes));
             Vec::new()
         }
-        Brought::EditHere { text, file } => overlay::editor::open(ui, text, file),
+        Brought::EditHere { was, text, file } => overlay::editor::open(ui, was, text, file),
         Brought::Edited(text) if ui.flows.edit.is_some() => editing::returned(ui, text),
         Brought::Edited(text) => overlay::review::edited(ui, text),
         Brought::Back => Vec::new(),
