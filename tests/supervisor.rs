@@ -12,6 +12,7 @@ use overnight::model::{
     TaskIx, Token, Uuid,
 };
 use overnight::sched::{EngineReport, LaunchDevice, StopKind};
+use overnight::supervisor::marks::{self, Marks, Stream};
 use overnight::supervisor::message::{self, News, Order};
 use overnight::supervisor::process;
 use overnight::supervisor::record;
@@ -506,6 +507,31 @@ fn a_log_is_bounded_and_keeps_both_ends() {
     let log = it.log();
     assert!(log.starts_with("first\n1\n2\n") && log.ends_with("\n1000000\nlast\n"));
     assert!(log.len() < 1_100_000 && log.contains("--- overnight:"), "{}", log.len());
+}
+
+#[test]
+fn a_log_has_both_streams_in_order_and_knows_whose_each_line_is_and_when_it_came() {
+    let mut it = Scheduler::new();
+    let end = it.run(
+        "for n in 1 2 3 4 5 6 7 8 9; do echo out $n; echo err $n >&2; sh -c 'echo err >&2; echo out'; done
+         printf 'err 10%%\\r' >&2; printf 'err 100%%\\n' >&2; echo out of it",
+    );
+    assert_eq!(end.how, RunEnd::Exited { code: 0 });
+    it.until_collected().unwrap();
+    let log = it.log();
+    let turn = |n| format!("out {n}\nerr {n}\nerr\nout\n");
+    assert_eq!(log, (1..=9).map(turn).collect::<String>() + "err 10%\rerr 100%\nout of it\n");
+    let marks = it.paths().attempt("1-test", 1).join(marks::NAME);
+    let mut marks = Marks::new(std::fs::File::open(marks).unwrap()).unwrap();
+    let mut at = 0;
+    for line in log.split_inclusive('\n') {
+        let mark = marks.at(at).unwrap().unwrap();
+        let stream = if line.starts_with("err") { Stream::Err } else { Stream::Out };
+        assert_eq!(mark.stream, Some(stream), "{line}");
+        let ms = mark.wall_ms.unwrap();
+        assert!((end.at.wall_ms - 60_000..=end.at.wall_ms).contains(&ms), "{line}: {ms}, ended {:?}", end.at);
+        at += line.len() as u64;
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //!
 //! It never becomes anything else: without a word it ends with its supervisor.
 
+use super::streams::{Ends, Streams};
 use crate::cgroup::Door;
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, waitpid};
 use serde::{Deserialize, Serialize};
@@ -51,7 +52,7 @@ pub(super) struct Places<'a> {
 pub(super) struct Waiting {
     pid: i32,
     /// The channel, and what the work prints; `None` once it is told what to be.
-    ends: Option<(UnixStream, OwnedFd)>,
+    held: Option<(UnixStream, Streams)>,
 }
 
 /// A child that became its work.
@@ -59,7 +60,7 @@ pub(super) struct Waiting {
 pub(super) struct Begun {
     pub(super) pid: i32,
     /// What the work prints comes out here.
-    pub(super) pipe: OwnedFd,
+    pub(super) streams: Streams,
     /// It is in all the groups that it was to enter.
     pub(super) entered: bool,
 }
@@ -76,18 +77,16 @@ pub(super) enum NotBegun {
 impl Waiting {
     /// Forks it. This process has one thread.
     pub(super) fn fork(places: &Places<'_>) -> io::Result<Self> {
-        let (pipe, output) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        // The read end does not block the supervisor; the write end blocks the work, as a pipe should.
-        rustix::io::ioctl_fionbio(&pipe, true)?;
+        let (streams, ends) = Streams::make()?;
         let (channel, theirs) = UnixStream::pair()?;
         let pid = fork_into(places.born_in)?;
         if pid == 0 {
             // Nothing of the supervisor may go on in the child, whatever happens in it.
-            let life = || become_work(&theirs, &output, &places.enters);
+            let life = || become_work(&theirs, &ends, &places.enters);
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(life));
             end_here();
         }
-        Ok(Self { pid, ends: Some((channel, pipe)) })
+        Ok(Self { pid, held: Some((channel, streams)) })
     }
 
     /// Whether it was ended while it waited. It is reaped then.
@@ -99,7 +98,7 @@ impl Waiting {
     /// Tells it what to be, and waits until it is that.
     pub(super) fn start(mut self, work: &Work) -> Result<Begun, NotBegun> {
         let text = serde_json::to_vec(work).map_err(|error| NotBegun::Child(error.into()))?;
-        let Some((mut channel, pipe)) = self.ends.take() else {
+        let Some((mut channel, streams)) = self.held.take() else {
             return Err(NotBegun::Child(io::ErrorKind::NotConnected.into()));
         };
         let mut entered = [0];
@@ -114,14 +113,14 @@ impl Waiting {
         if let Ok(code) = <[u8; 4]>::try_from(error.as_slice()) {
             return Err(NotBegun::Work(io::Error::from_raw_os_error(i32::from_le_bytes(code))));
         }
-        Ok(Begun { pid: self.pid, pipe, entered: entered[0] == ENTERED })
+        Ok(Begun { pid: self.pid, streams, entered: entered[0] == ENTERED })
     }
 }
 
 impl Drop for Waiting {
     /// Its groups can be taken away once it is gone.
     fn drop(&mut self) {
-        if self.ends.take().is_some()
+        if self.held.take().is_some()
             && let Some(pid) = Pid::from_raw(self.pid)
         {
             let _ = waitpid(Some(pid), WaitOptions::empty());
@@ -159,11 +158,11 @@ fn fork_into(group: Option<BorrowedFd<'_>>) -> io::Result<i32> {
 }
 
 /// The child's life: what can be done beforehand, the wait, and the work. Returns only if it does not become that.
-fn become_work(theirs: &UnixStream, output: &OwnedFd, enters: &[io::Result<Door>]) {
+fn become_work(theirs: &UnixStream, ends: &Ends, enters: &[io::Result<Door>]) {
     reset_signals();
     let shut = |door: &&io::Result<Door>| door.as_ref().map_or(true, |door| door.enter().is_err());
     let entered = enters.iter().filter(shut).count() == 0;
-    let Some(mut channel) = only_descriptors(theirs.as_fd(), output.as_fd()) else { return };
+    let Some(mut channel) = only_descriptors(theirs.as_fd(), ends) else { return };
     let _ = rustix::process::setsid();
     limit_itself();
     if channel.write_all(&[if entered { ENTERED } else { NOT_ENTERED }]).is_err() {
@@ -186,12 +185,12 @@ fn become_work(theirs: &UnixStream, output: &OwnedFd, enters: &[io::Result<Door>
     let _ = channel.write_all(&code.to_le_bytes());
 }
 
-/// Standard input from nowhere, what is printed into the log's pipe, the channel, and nothing else.
-fn only_descriptors(theirs: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Option<UnixStream> {
+/// Standard input from nowhere, what is printed into its pipes, the channel, and nothing else.
+fn only_descriptors(theirs: BorrowedFd<'_>, ends: &Ends) -> Option<UnixStream> {
     let null = std::fs::File::open("/dev/null").ok()?;
     rustix::stdio::dup2_stdin(&null).ok()?;
-    rustix::stdio::dup2_stdout(output).ok()?;
-    rustix::stdio::dup2_stderr(output).ok()?;
+    rustix::stdio::dup2_stdout(&ends.out).ok()?;
+    rustix::stdio::dup2_stderr(&ends.err).ok()?;
     // It may have the number that the channel gets.
     drop(null);
     keep_channel(theirs)
@@ -217,6 +216,13 @@ fn reset_signals() {
     for signal in 1..=64 {
         // SAFETY: sets a disposition to the default; the numbers that may not be set are refused by the kernel.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // Those that tell the supervisor what is printed are kept from it.
+    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is made by sigemptyset before it is read.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
     }
 }
 

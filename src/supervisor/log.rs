@@ -5,6 +5,8 @@
 //! the newest part is moved up to a line that says how much is missing. Bytes that the disk does not take are counted,
 //! and the gap is marked as soon as the disk takes bytes again.
 
+use super::marks::{MarkWriter, Stream};
+use super::streams::Printed;
 use crate::model::Bytes;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
@@ -34,6 +36,9 @@ pub(super) struct Log {
     lost_in_all: u64,
     /// The file system makes no holes: what is beyond the bound is dropped.
     solid: bool,
+    marks: MarkWriter,
+    /// The next byte begins a line, or a progress bar's next state.
+    begins: bool,
 }
 
 impl Log {
@@ -55,6 +60,7 @@ impl Log {
         let len = meta.len();
         let bound = bound.0.max(16 * BLOCK);
         let head = (bound / 2).next_multiple_of(BLOCK);
+        let dir = File::open(path.parent().unwrap_or(path))?;
         Ok(Self {
             file,
             bound,
@@ -65,11 +71,14 @@ impl Log {
             why: String::new(),
             lost_in_all: 0,
             solid: false,
+            marks: MarkWriter::new(dir.into(), bound),
+            begins: true,
         })
     }
 
-    /// Takes what the work printed. Never fails: what does not reach the disk is counted.
-    pub(super) fn write(&mut self, bytes: &[u8]) {
+    /// Takes what the work printed, now. Never fails: what does not reach the disk is counted.
+    pub(super) fn write(&mut self, printed: &Printed, wall_ms: i64) {
+        let bytes = printed.bytes();
         if self.solid && self.len + bytes.len() as u64 > self.bound {
             self.lose(bytes.len(), "the log's bound");
             return;
@@ -79,7 +88,10 @@ impl Log {
             self.lost_in_all += bytes.len() as u64;
             return;
         }
+        let from = self.len;
         self.put(bytes);
+        let lines = lines(printed, from, &mut self.begins);
+        self.marks.note(lines.into_iter().filter(|(at, _)| *at < self.len), wall_ms);
         if self.head + self.len.saturating_sub(self.tail) > self.bound {
             self.cut();
         }
@@ -108,6 +120,7 @@ impl Log {
             to += n as u64;
         }
         if self.file.set_len(to).is_ok() {
+            self.marks.cut(self.head, self.tail, self.head + mark.len() as u64);
             self.len = to;
             self.tail = self.head;
         }
@@ -191,6 +204,7 @@ impl Log {
             return;
         }
         self.tail = from;
+        self.marks.cut(self.head, from, from);
         let mark = self.cut_mark();
         // For whoever reads the file while the run lasts.
         let _ = self.file.write_all_at(&mark, self.head);
@@ -206,8 +220,24 @@ impl Log {
     }
 }
 
+/// Where lines begin in what was printed, the first one of each piece of a stream: the others are like it. Written from
+/// a byte of the log on.
+fn lines(printed: &Printed, from: u64, begins: &mut bool) -> Vec<(u64, Option<Stream>)> {
+    let mut found = Vec::new();
+    for (at, stream, piece) in printed.runs() {
+        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let first = if *begins { Some(0) } else { piece.iter().position(is_end).map(|end| end + 1) };
+        *begins = piece.last().map_or(*begins, is_end);
+        found.extend(
+            first.filter(|first| *first < piece.len()).map(|first| (from + (at + first) as u64, stream)),
+        );
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::marks::{Marks, NAME};
     use super::*;
 
     #[test]
@@ -229,8 +259,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.txt");
         let mut log = Log::open(&path, Bytes::mib(1)).unwrap();
-        log.write(b"one\n");
-        log.write(b"two\n");
+        log.write(&Printed::of(Some(Stream::Out), b"one\n"), 1_000);
+        log.write(&Printed::of(Some(Stream::Err), b"two\n"), 1_000);
         assert_eq!(log.last(4), b"two\n");
         log.finish();
         assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\n");
@@ -245,7 +275,8 @@ mod tests {
         let lines = 400_000;
         let mut most_blocks = 0;
         for n in 0..lines {
-            log.write(format!("line {n}\n").as_bytes());
+            let stream = if n % 40 < 20 { Stream::Err } else { Stream::Out };
+            log.write(&Printed::of(Some(stream), format!("line {n}\n").as_bytes()), n * 10);
             if n % 10_000 == 0 {
                 most_blocks = most_blocks.max(std::fs::metadata(&path).unwrap().blocks() * 512);
             }
@@ -258,6 +289,25 @@ mod tests {
         assert!(!text.contains('\0'));
         assert!(text.len() as u64 <= bound.0 + 200, "{}", text.len());
         assert!(most_blocks <= bound.0 * 5 / 4, "{most_blocks} bytes on disk while it was written");
+        // Marks went with their lines.
+        let mut marks = Marks::new(File::open(dir.path().join(NAME)).unwrap()).unwrap();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            let mark = marks.at(at + line.len() as u64 - 2).unwrap().unwrap();
+            if let Some(n) = line.strip_prefix("line ").and_then(|n| n.trim().parse::<i64>().ok()) {
+                let stream = if n % 40 < 20 { Stream::Err } else { Stream::Out };
+                // Half of one on either side of the gap.
+                let end = at as usize + line.len();
+                let is_cut = text[..at as usize].ends_with(" ---\n") || text[end..].starts_with("---");
+                assert!(
+                    is_cut || mark.stream == Some(stream) && mark.wall_ms.unwrap() / 1000 == n / 100,
+                    "{n} {mark:?}"
+                );
+            } else if line.starts_with("--- overnight:") {
+                assert_eq!(mark.stream, None);
+            }
+            at += line.len() as u64;
+        }
         // Nothing but the marked gap is missing: both sides are consecutive.
         let (head, tail) = text.split_once("\n--- overnight:").unwrap();
         for part in [head, tail.split_once(" ---\n").unwrap().1] {

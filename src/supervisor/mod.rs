@@ -1,7 +1,7 @@
 //! The supervisor: one small process per lease. It starts the work, watches it, ends all of it, and writes down what it
 //! saw, so that the scheduler may be gone at any moment. Layer 2.
 //!
-//! Single-threaded: one `poll` over the control channels, the log pipe and the notice of ended children. No tokio, no
+//! Single-threaded: one `poll` over the control channels, what the work prints and the notice of ended children. No tokio, no
 //! store. It knows [`LaunchSpec`]s and its [`record`]; queue, pool and meter are the scheduler's.
 //! `main` starts it before anything else of the program is touched.
 //!
@@ -21,6 +21,7 @@ mod environment;
 mod facts;
 mod hints;
 mod log;
+pub mod marks;
 pub mod message;
 mod outlived;
 pub mod process;
@@ -30,6 +31,7 @@ mod script;
 mod seat;
 pub mod spec;
 mod start;
+mod streams;
 mod tree;
 mod work;
 

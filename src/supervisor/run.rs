@@ -6,23 +6,24 @@ use super::log::Log;
 use super::message::Stopping;
 use super::process::{self, ProcessId};
 use super::start::Started;
+use super::streams::Streams;
 use super::tree::{self, Reaped, Tree};
 use super::{hints, record::Ended};
 use crate::clock;
 use crate::model::{AttemptNo, Bytes, EndedBy, Now, RunEnd, Span, Stop, StopSignal, TaskIx};
+use rustix::event::PollFd;
 use rustix::process::{Signal, WaitStatus};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A process that has not gone this long after a kill is reported as not proven gone.
 const KILL_PATIENCE: Span = Span::secs(10);
 /// First wait for what is left after a kill; doubles.
 const ROUND_FIRST_MS: u64 = 10;
 const ROUND_LONGEST_MS: u64 = 200;
-/// How much is read from the log's pipe before other things get their turn.
+/// How much of what is printed is read before other things get their turn.
+const BYTES_A_TURN: usize = 1 << 20;
 const READS_A_TURN: usize = 64;
-const READ: usize = 16 << 10;
-/// More than any pipe holds.
-const DRAIN_READS: usize = 128;
+/// More than the pipes hold, of writes as short as can be.
+const DRAIN_READS: usize = 1024;
 /// Less than this between the clocks is their rounding, not a suspend.
 const SUSPEND_NOISE_MS: u64 = 20;
 
@@ -34,7 +35,7 @@ pub(super) struct Running {
     started: Now,
     /// Boottime minus monotonic at the start: grows by suspend only.
     offset_ms: u64,
-    pipe: Option<OwnedFd>,
+    streams: Streams,
     log: Log,
     stop: Stop,
     limit_at: Option<Span>,
@@ -73,7 +74,7 @@ impl Running {
             main: started.main,
             started: started.at,
             offset_ms: suspend_offset_ms(),
-            pipe: Some(started.pipe),
+            streams: started.streams,
             log: started.log,
             stop,
             limit_at: limit.map(|limit| Span(monotonic.0.saturating_add(limit.0))),
@@ -90,9 +91,9 @@ impl Running {
         }
     }
 
-    /// The log's pipe, while somebody may write into it.
-    pub(super) fn pipe(&self) -> Option<BorrowedFd<'_>> {
-        self.pipe.as_ref().map(AsFd::as_fd)
+    /// What to wait for: one is readable when the work has printed something.
+    pub(super) fn printed(&self) -> Vec<PollFd<'_>> {
+        self.streams.poll_fds()
     }
 
     /// When it was started.
@@ -107,8 +108,11 @@ impl Running {
 
     /// Moves what was printed into the log, some of it at a time.
     pub(super) fn pump(&mut self) {
+        let mut bytes = 0;
         for _ in 0..READS_A_TURN {
-            if !self.pump_once() {
+            let Some(read) = self.pump_once() else { return };
+            bytes += read;
+            if bytes >= BYTES_A_TURN {
                 return;
             }
         }
@@ -199,8 +203,7 @@ impl Running {
         let at = clock::now();
         self.peak = self.peak.max(largest.unwrap_or(0));
         // Everybody who could write is gone, so this ends; a process that a kill did not end may still write.
-        (0..DRAIN_READS).take_while(|_| self.pump_once()).for_each(drop);
-        self.pipe = None;
+        (0..DRAIN_READS).map_while(|_| self.pump_once()).for_each(drop);
         let end = self.end();
         self.notes.extend(hints::hints(&end, &self.log_end(&end)));
         self.notes.extend(self.log.note());
@@ -323,21 +326,9 @@ impl Running {
         if suspended < SUSPEND_NOISE_MS { 0 } else { suspended }
     }
 
-    fn pump_once(&mut self) -> bool {
-        let Some(pipe) = &self.pipe else { return false };
-        let mut buffer = [0; READ];
-        match rustix::io::read(pipe, &mut buffer) {
-            Ok(0) => {
-                self.pipe = None;
-                false
-            }
-            Ok(read) => {
-                self.log.write(&buffer[..read]);
-                true
-            }
-            Err(rustix::io::Errno::INTR) => true,
-            Err(_) => false,
-        }
+    fn pump_once(&mut self) -> Option<usize> {
+        let Self { streams, log, .. } = self;
+        streams.read(|printed| log.write(printed, clock::wall_ms()))
     }
 }
 

@@ -5,13 +5,13 @@ use super::log::Log;
 use super::process::{self, ProcessId};
 use super::seat::Seated;
 use super::spec::{DataLink, LaunchSpec, WorkDir};
+use super::streams::Streams;
 use super::{blank, devices, environment, script};
 use crate::clock;
 use crate::model::{Enforcement, Now, Run, shortened};
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(super) struct Started {
     /// When.
     pub(super) at: Now,
     /// What the work prints comes out here.
-    pub(super) pipe: OwnedFd,
+    pub(super) streams: Streams,
     /// Where it goes.
     pub(super) log: Log,
     /// What the work is held to.
@@ -61,7 +61,7 @@ pub(super) fn start(spec: &LaunchSpec, seated: Seated) -> Result<Started, Refusa
         |error: io::Error| Refusal::Pool(format!("a process for the work could not be started: {error}"));
     let child = seated.child.map_err(no_child)?;
     let at = clock::now();
-    let Begun { pid, pipe, entered } = child.start(&work).map_err(|why| match why {
+    let Begun { pid, streams, entered } = child.start(&work).map_err(|why| match why {
         NotBegun::Child(error) => no_child(error),
         NotBegun::Work(error) => not_started(&what, &work.directory, &error),
     })?;
@@ -73,7 +73,7 @@ pub(super) fn start(spec: &LaunchSpec, seated: Seated) -> Result<Started, Refusa
         enforcement = Enforcement::advisory(format!("{why}{before}"));
     }
     notes.extend(not_enforced(spec, &enforcement));
-    Ok(Started { main, at, pipe, log, enforcement, notes })
+    Ok(Started { main, at, streams, log, enforcement, notes })
 }
 
 /// What was asked for and is not enforced, for the receipt.

@@ -196,9 +196,8 @@ impl Supervisor {
             Some(Attempt { phase: Phase::Collecting(collection), .. }) => collection.pipe(),
             _ => None,
         };
-        if let Some(pipe) = running.and_then(|running| running.pipe()).or(told) {
-            fds.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
-        }
+        fds.extend(running.into_iter().flat_map(|running| running.printed()));
+        fds.extend(told.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let _ = poll(&mut fds, Some(&timeout));
         let is_ready = |index: usize| fds.get(index).is_some_and(|fd: &PollFd<'_>| !fd.revents().is_empty());
         Ready { children: is_ready(0), listener: is_ready(control_from) }
