@@ -19,6 +19,7 @@ use double::Double;
 use overnight::clock;
 use overnight::model::{Bytes, Cursor, Generation, JobId, Outcome, Revision, Span};
 use overnight::protocol::{Connection, GpuRow, JobRow, ServerMessage, Snapshot, Update};
+use overnight::supervisor::marks::{Mark, Stream};
 use overnight::tui::{
     Action, Confirm, Depth, Exit, FeedEvent, Glyphs, LogFound, LogLine, Options, Overlay, Screen, Screenful,
     Theme, Ui, UiCommand, load, next_deadline, paint, receive, run, settle, update,
@@ -154,7 +155,8 @@ fn every_change_costs_no_more_bytes_than_it_may() {
             let all = screen.cost();
             let window = &mut screen.ui.log.window;
             let at = window.end;
-            window.lines.push(LogLine { at, text: "09:24:00 step 1800/5000 acc 0.740".into() });
+            let text = "09:24:00 step 1800/5000 acc 0.740".into();
+            window.lines.push(LogLine { at, text, ..LogLine::default() });
             let line = screen.cost();
             let with_its_job = screen.key(Action::Down);
             let popup = screen.key(Action::Cancel);
@@ -334,21 +336,43 @@ fn a_broken_expression_stays_to_be_mended_and_a_filter_is_in_the_title() {
     assert!(shown(&screen).contains("No line has \"re:(x)\""), "{}", shown(&screen));
 }
 
+/// How many rows of the screen begin so.
+fn rows_with(screen: &Counted, begin: &str) -> usize {
+    let text: Vec<char> = shown(screen).chars().collect();
+    let rows = text.chunks(usize::from(screen.ui.size.0)).map(|row| row.iter().collect::<String>());
+    rows.filter(|row| row.starts_with(begin)).count()
+}
+
 #[test]
-fn times_in_lines_are_shown_three_ways_or_said_to_be_none() {
+fn times_of_lines_are_shown_three_ways_or_said_to_be_unknown() {
     let mut screen = log_screen();
-    assert!(shown(&screen).contains("09:23:42 step 1740"));
-    screen.key(Action::Times);
-    assert!(shown(&screen).contains("+6s    step 1740"), "{}", shown(&screen));
-    screen.key(Action::Times);
-    assert!(!shown(&screen).contains("09:23:42 ") && shown(&screen).contains("step 1740"));
-    screen.key(Action::Times);
-    assert!(shown(&screen).contains("09:23:42 step 1740"));
+    for begin in
+        ["09:23:42 step 1740", "+6s    09:23:42 step 1740", "09:23:42 09:23:42 step", "09:23:42 step 1740"]
+    {
+        assert_eq!(rows_with(&screen, begin), 1, "{begin}: {}", shown(&screen));
+        screen.key(Action::Times);
+    }
     for line in &mut screen.ui.log.window.lines {
-        line.text = "no time".into();
+        line.mark = Mark::default();
     }
     screen.key(Action::Times);
-    assert!(shown(&screen).contains("this log has no times"));
+    assert!(shown(&screen).contains("nothing is known of when the lines of this log came"));
+}
+
+#[test]
+fn lines_of_stderr_begin_with_a_mark_that_neither_wrapping_nor_scrolling_hides() {
+    let mut screen = log_screen();
+    let lines = &mut screen.ui.log.window.lines;
+    let last = lines.len() - 1;
+    lines[last].mark.stream = Some(Stream::Err);
+    lines[last].text = format!("warning {}", "very ".repeat(60));
+    assert_eq!(rows_with(&screen, "! warning very"), 1, "{}", shown(&screen));
+    assert_eq!(rows_with(&screen, "09:23:42 step 1740"), 1, "the others do not: {}", shown(&screen));
+    screen.key(Action::Wrap);
+    assert_eq!(rows_with(&screen, "! "), 1, "{}", shown(&screen));
+    screen.key(Action::Wrap);
+    screen.key(Action::Right);
+    assert_eq!(rows_with(&screen, "! ") - rows_with(&screen, "! warning"), 1, "{}", shown(&screen));
 }
 
 #[test]

@@ -520,7 +520,7 @@ fn a_log_has_both_streams_in_order_and_knows_whose_each_line_is_and_when_it_came
     it.until_collected().unwrap();
     let log = it.log();
     let turn = |n| format!("out {n}\nerr {n}\nerr\nout\n");
-    assert_eq!(log, (1..=9).map(turn).collect::<String>() + "err 10%\rerr 100%\nout of it\n");
+    assert_eq!(log, (1..=9).map(turn).collect::<Vec<_>>().concat() + "err 10%\rerr 100%\nout of it\n");
     let marks = it.paths().attempt("1-test", 1).join(marks::NAME);
     let mut marks = Marks::new(std::fs::File::open(marks).unwrap()).unwrap();
     let mut at = 0;

@@ -74,8 +74,8 @@ pub use overlay::{
 };
 pub use panels::columns::Column;
 pub use panels::empty::SMALLEST;
+pub use panels::logmarks::Times;
 pub use panels::logmatch::Pattern;
-pub use panels::logtime::Times;
 pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
 pub use shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_window};

@@ -12,8 +12,8 @@ use crate::tui::look::canvas::Glyphs;
 use crate::tui::look::theme::BUNDLED;
 use crate::tui::looks::Fetched;
 use crate::tui::overlay::Overlay;
+use crate::tui::panels::logmarks::Times;
 use crate::tui::panels::logmatch::Pattern;
-use crate::tui::panels::logtime::Times;
 use crate::tui::shell::logfeed::LogWindow;
 use crate::tui::shell::logscan::LogFind;
 use crate::tui::update::bulk::Tally;
@@ -166,7 +166,7 @@ pub struct LogView {
     pub wrap: bool,
     /// Columns scrolled to the right.
     pub sideways: usize,
-    /// What of the times in its lines is shown.
+    /// How the times of its lines are shown.
     pub times: Times,
     /// What is searched for: shown wherever it is.
     pub search: Option<Pattern>,

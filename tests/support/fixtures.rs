@@ -8,6 +8,7 @@ use overnight::protocol::{
     Connection, Diagnostic, Edit, GpuRow, InboxRow, InboxState, JobRow, MeterSummary, Notice, NoticeLevel,
     OpenLease, SchedulerInfo, Severity, Snapshot, TaskCounts, UserMeter,
 };
+use overnight::supervisor::marks::{Mark, Stream};
 use overnight::tui::{Glyphs, LogLine, LogState, LogWindow, Ui, settle};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -358,7 +359,9 @@ pub(crate) fn log() -> overnight::tui::LogView {
         let text =
             format!("09:{:02}:{:02} step {}/5000 acc 0.{}", 20 + n / 10, n % 10 * 6, 1000 + n * 20, 700 + n);
         let len = text.len() as u64 + 1;
-        lines.push(LogLine { at, text });
+        let wall_ms = Some(WALL_MS - 400_000 + n * 6_000);
+        let mark = Mark { at, wall_ms, stream: Some(Stream::Out) };
+        lines.push(LogLine { at, end: at + len - 1, text, mark });
         at += len;
     }
     let window = LogWindow {

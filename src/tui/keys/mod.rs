@@ -82,7 +82,7 @@ pub enum Action {
     /// Only lines of the log that match.
     Only,
     NextMatch,
-    /// Other times in the log.
+    /// Other times of the lines of the log.
     Times,
     PreviousMatch,
     Freeze,

@@ -272,7 +272,7 @@ pub static TABLE: &[Binding] = &[
     row("next-match", A::NextMatch, "n", FOUND, "next match", ""),
     row("previous-match", A::PreviousMatch, "N", FOUND, "match before", ""),
     row("only", A::Only, "&", LOG, "only lines with a text", ""),
-    row("times", A::Times, "T", LOG, "times in lines: since the line before, off, as printed", ""),
+    row("times", A::Times, "T", LOG, "times of lines: since the line before, clock, off", ""),
     row("left", A::Left, "< Left", LOG.and(TABLES).and(GPUS), "scroll to the left; back in time", ""),
     row("right", A::Right, "> Right", LOG.and(TABLES).and(GPUS), "scroll to the right; ahead in time", ""),
     // A job.

@@ -8,13 +8,12 @@ use crate::tui::layout;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, clock, cut, duration, width};
 use crate::tui::look::theme::Role;
+use crate::tui::panels::logmarks::{self, Times};
 use crate::tui::panels::logtext::{plain, styled, wrap};
-use crate::tui::panels::logtime::{Times, stamp};
 use crate::tui::rows;
-use crate::tui::shell::logfeed::{LogFrom, LogState, LogWant, LogWindow, REACH};
+use crate::tui::shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, REACH};
 use crate::tui::ui::{Level, LogView, Ui};
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 /// Which log is on the screen, and where in it: derived from what is visible, in this one place.
@@ -52,13 +51,12 @@ const fn reaches(window: &LogWindow, at: u64) -> bool {
 }
 
 /// Rows a line takes.
-fn rows_of(view: &LogView, text: &str, columns: usize) -> usize {
+fn rows_of(view: &LogView, line: &LogLine, columns: usize) -> usize {
     if !view.wrap {
         return 1;
     }
-    let text = plain(text);
-    let hidden = if view.times == Times::Off { stamp(&text).map_or(0, |stamp| stamp.columns) } else { 0 };
-    (width(&text) - hidden).div_ceil(columns.max(1)).max(1)
+    let before = logmarks::columns(&line.mark, view.times);
+    (before + width(&plain(&line.text))).div_ceil(columns.max(1)).max(1)
 }
 
 /// The top line when the last line is at the bottom.
@@ -66,7 +64,7 @@ fn end_top(view: &LogView, columns: usize, height: usize) -> usize {
     let mut used = 0;
     let lines = &view.window.lines;
     for (at, line) in lines.iter().enumerate().rev() {
-        used += rows_of(view, &line.text, columns);
+        used += rows_of(view, line, columns);
         if used > height {
             return (at + 1).min(lines.len() - 1);
         }
@@ -236,12 +234,16 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
     let top = top(view, columns, usize::from(height));
     let mut at = 0;
     for (n, line) in view.window.lines.iter().enumerate().skip(top) {
-        let text = styled(&line.text, c.theme.depth, c.theme.log_ansi);
-        let mut text = timed(text, view, n, c.theme.style(Role::Timestamp));
+        let mut text = styled(&line.text, c.theme.depth, c.theme.log_ansi);
         for pattern in view.search.iter().chain(&view.only) {
             text = pattern.mark(text, c.theme.style(Role::Search));
         }
-        let pieces = if view.wrap { wrap(&text, columns) } else { vec![sideways(text, view.sideways)] };
+        if !view.wrap {
+            text = sideways(text, view.sideways);
+        }
+        let before = n.checked_sub(1).and_then(|n| view.window.lines.get(n)).map(|line| &line.mark);
+        text.spans.splice(..0, logmarks::pieces(&line.mark, before, view.times, &v.ui.tz, c.theme));
+        let pieces = if view.wrap { wrap(&text, columns) } else { vec![text] };
         for piece in pieces {
             if at >= height {
                 return;
@@ -252,23 +254,10 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
     }
 }
 
-/// A line with its time as it is wanted.
-fn timed(text: Line<'static>, view: &LogView, n: usize, style: Style) -> Line<'static> {
-    let lines = &view.window.lines;
-    let at = |n: usize| lines.get(n).and_then(|line| stamp(&plain(&line.text)));
-    let Some(own) = at(n).filter(|_| view.times != Times::Clock) else { return text };
-    let mut rest = sideways(text, own.columns);
-    if view.times == Times::Relative {
-        let before = n.checked_sub(1).and_then(at);
-        rest.spans.insert(0, Span::styled(own.since(before), style));
-    }
-    rest
-}
-
 /// Other times, if the log has any.
 pub(in crate::tui) fn change_times(ui: &mut Ui) {
-    if !ui.log.window.lines.iter().any(|line| stamp(&plain(&line.text)).is_some()) {
-        ui.say(Level::Info, "this log has no times: its program prints none", None);
+    if ui.log.window.lines.iter().all(|line| line.mark.wall_ms.is_none()) {
+        ui.say(Level::Info, "nothing is known of when the lines of this log came", None);
         return;
     }
     let (times, words) = ui.log.times.next();
@@ -297,7 +286,11 @@ pub(in crate::tui) fn last_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, ro
     let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
     let last = v.ui.log.window.lines.iter().rev().find(|line| !plain(&line.text).trim().is_empty());
     match last.filter(|_| belongs(v, row)) {
-        Some(last) => c.line(rest, 0, &styled(&last.text, c.theme.depth, c.theme.log_ansi)),
+        Some(last) => {
+            let mut text = styled(&last.text, c.theme.depth, c.theme.log_ansi);
+            text.spans.splice(..0, logmarks::pieces(&last.mark, None, Times::Off, &v.ui.tz, c.theme));
+            c.line(rest, 0, &text);
+        }
         None => c.text(rest, 0, &nothing(v, row), Role::Dim),
     }
 }
@@ -305,11 +298,11 @@ pub(in crate::tui) fn last_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, ro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::shell::logfeed::LogLine;
 
     fn view(lines: u64) -> LogView {
-        let lines: Vec<LogLine> =
-            (0..lines).map(|n| LogLine { at: n * 10, text: format!("line {n:04}") }).collect();
+        let lines: Vec<LogLine> = (0..lines)
+            .map(|n| LogLine { at: n * 10, text: format!("line {n:04}"), ..LogLine::default() })
+            .collect();
         let end = lines.len() as u64 * 10;
         let window = LogWindow { end, size: end, lines, state: LogState::There, ..LogWindow::default() };
         LogView { window, ..LogView::default() }

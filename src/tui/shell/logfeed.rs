@@ -6,6 +6,7 @@
 
 use crate::beneath;
 use crate::clock;
+use crate::supervisor::marks::{self, Mark, Marks};
 use crate::tui::panels::logmatch::Pattern;
 use crate::tui::panels::logtext::tidy;
 use crate::tui::shell::feed::FeedEvent;
@@ -64,12 +65,16 @@ pub struct LogWindow {
 }
 
 /// One line of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogLine {
     /// The byte it begins at.
     pub at: u64,
+    /// The byte after it, without its line feed.
+    pub end: u64,
     /// What is left of it: text and colours.
     pub text: String,
+    /// What is known of where it came from, and when.
+    pub mark: Mark,
 }
 
 /// What became of a log's file.
@@ -131,7 +136,9 @@ fn window(file: &File, size: u64, path: &Path, from: LogFrom) -> io::Result<LogW
     let mut lines = Vec::new();
     let mut at = begin + skip as u64;
     for raw in body.split_inclusive(|b| *b == b'\n') {
-        lines.push(LogLine { at, text: tidy(bounded(raw.strip_suffix(b"\n").unwrap_or(raw))) });
+        let line = raw.strip_suffix(b"\n").unwrap_or(raw);
+        let end = at + line.len() as u64;
+        lines.push(LogLine { at, end, text: tidy(bounded(line)), ..LogLine::default() });
         at += raw.len() as u64;
     }
     Ok(LogWindow {
@@ -143,6 +150,19 @@ fn window(file: &File, size: u64, path: &Path, from: LogFrom) -> io::Result<LogW
         state: LogState::There,
         ..LogWindow::default()
     })
+}
+
+/// Tells of each line where it came from, as far as that is known: of a progress bar, its newest state.
+fn mark(lines: &mut [LogLine], log: &Path) {
+    // The job's link leads to the attempt's folder.
+    let beside = log.canonicalize().map(|log| log.with_file_name(marks::NAME));
+    let opened = beside.and_then(|path| Ok(beneath::named_file(&path)?.0));
+    // Without marks nothing is said.
+    let Ok(mut marks) = opened.and_then(Marks::new) else { return };
+    for line in lines {
+        let Ok(mark) = marks.at(line.at.max(line.end.saturating_sub(1))) else { return };
+        line.mark = mark.unwrap_or_default();
+    }
 }
 
 /// Reads from a place until the buffer is full or the file ends; how much.
@@ -452,6 +472,7 @@ impl Looking {
                 LogWindow { path, lines, begin, end, size: *size, state, sifting, ..LogWindow::default() }
             }
         };
+        mark(&mut window.lines, &self.want.path);
         if self.want.since.is_some() {
             let first = window.lines.first().map_or(0, |line| line.at);
             window.number = self.count.number(file, first).ok().flatten().filter(|_| self.sieve.is_none());
@@ -469,6 +490,7 @@ impl Looking {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervisor::marks::Stream;
     use std::io::Write as _;
 
     fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
@@ -561,6 +583,44 @@ mod tests {
         // The thread has nobody to tell: the next window ends it.
         send.send(LogMessage::Want(Some(want(&path, LogFrom::Tail)))).unwrap();
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn each_line_is_told_by_the_mark_that_holds_at_its_end_also_behind_a_link() {
+        let (dir, path) = file(b"out\nerr\n10%\r20%\nlast");
+        let marks = [(0, 1, 1_000), (4, 2, 1_000), (12, 2, 5_000), (16, 1, 5_000)];
+        let records = marks.iter().flat_map(|(at, stream, ms): &(u64, u64, u64)| {
+            [at.to_le_bytes(), (ms << 2 | stream).to_le_bytes()].concat()
+        });
+        std::fs::write(dir.path().join(marks::NAME), records.collect::<Vec<u8>>()).unwrap();
+        let jobs = tempfile::tempdir().unwrap();
+        let link = jobs.path().join("log.txt");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let seen = |want: LogWant| {
+            let mut looking = Looking::new(want);
+            looking.look();
+            while let Some(sieve) = looking.sieve.as_mut().filter(|sieve| !sieve.is_done()) {
+                let (file, _, size) = looking.file.as_ref().unwrap();
+                sieve.step(file, *size).unwrap();
+            }
+            let lines = looking.window().lines.into_iter();
+            lines.map(|line| (line.text, line.mark.stream, line.mark.wall_ms)).collect::<Vec<_>>()
+        };
+        let line = |text: &str, stream, ms| (text.to_owned(), Some(stream), Some(ms));
+        let all = [
+            line("out", Stream::Out, 1_000),
+            line("err", Stream::Err, 1_000),
+            line("20%", Stream::Err, 5_000),
+            line("last", Stream::Out, 5_000),
+        ];
+        assert_eq!(seen(want(&link, LogFrom::Tail)), all);
+        let only = Some(Pattern::new("re:[0t]").unwrap());
+        let sifted = [all[0].clone(), all[2].clone(), all[3].clone()];
+        assert_eq!(seen(LogWant { only, ..want(&link, LogFrom::Tail) }), sifted);
+        std::fs::remove_file(dir.path().join(marks::NAME)).unwrap();
+        assert!(
+            seen(want(&link, LogFrom::Tail)).iter().all(|(_, stream, ms)| stream.is_none() && ms.is_none())
+        );
     }
 
     #[test]

@@ -279,8 +279,8 @@ impl Sieve {
     fn sift(&self, bytes: &[u8], begin: u64) -> Vec<LogLine> {
         let mut lines = Vec::new();
         let _all = self.only.lines(bytes, |line| {
-            let at = begin + line.start as u64;
-            lines.push(LogLine { at, text: tidy(bounded(&bytes[line])) });
+            let (at, end) = (begin + line.start as u64, begin + line.end as u64);
+            lines.push(LogLine { at, end, text: tidy(bounded(&bytes[line])), ..LogLine::default() });
             ControlFlow::Continue(())
         });
         lines

@@ -96,7 +96,7 @@ roles! {
     GaugeEmpty = "gauge"."empty",
     /// A sparkline.
     Spark = "gauge"."spark",
-    /// Log lines of stderr.
+    /// The `!` before log lines of standard error.
     Stderr = "log"."stderr",
     /// Time stamps in logs.
     Timestamp = "log"."timestamp",
