@@ -98,17 +98,6 @@ fn a_window_that_closes_ends_it_even_where_hangups_are_ignored() {
 }
 
 #[test]
-fn an_idle_dashboard_writes_nothing() {
-    let mut terminal = dashboard("child_idle");
-    terminal.wait_for("No jobs yet.");
-    while terminal.read(500) {}
-    let before = terminal.bytes.len();
-    assert!(!terminal.read(10_000), "{:?}", String::from_utf8_lossy(&terminal.bytes[before..]));
-    terminal.press("q");
-    assert_eq!(terminal.end(), 0);
-}
-
-#[test]
 fn keys_reach_the_scheduler_and_a_new_size_is_drawn() {
     let mut terminal = dashboard("child_busy");
     terminal.wait_for("LIVE");
@@ -177,17 +166,6 @@ fn an_error_gives_the_terminal_back_before_it_is_told() {
     given_back(&terminal);
     let text = String::from_utf8_lossy(&terminal.bytes).into_owned();
     assert!(text.rsplit(LEFT).next().unwrap().contains("Failed"), "{text:?}");
-}
-
-#[test]
-fn a_scheduler_that_does_not_answer_is_told_of_and_nothing_is_asked_of_it() {
-    let mut terminal = dashboard("child_silent");
-    terminal.wait_for("LIVE");
-    terminal.wait_for("STALE");
-    terminal.press("H");
-    terminal.wait_for("has not answered for a while");
-    terminal.press("q");
-    assert_eq!(terminal.end(), 0);
 }
 
 #[test]
@@ -401,4 +379,33 @@ impl Connector for Panics {
 #[ignore = "runs inside the terminal of another test"]
 fn child_panics() {
     run(options(), Panics).unwrap();
+}
+
+/// What waits for long: `.ci/run` has them, and `cargo test --test NAME -- --ignored long::`.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long"]
+    fn an_idle_dashboard_writes_nothing() {
+        let mut terminal = dashboard("child_idle");
+        terminal.wait_for("No jobs yet.");
+        while terminal.read(500) {}
+        let before = terminal.bytes.len();
+        assert!(!terminal.read(10_000), "{:?}", String::from_utf8_lossy(&terminal.bytes[before..]));
+        terminal.press("q");
+        assert_eq!(terminal.end(), 0);
+    }
+
+    #[test]
+    #[ignore = "long"]
+    fn a_scheduler_that_does_not_answer_is_told_of_and_nothing_is_asked_of_it() {
+        let mut terminal = dashboard("child_silent");
+        terminal.wait_for("LIVE");
+        terminal.wait_for("STALE");
+        terminal.press("H");
+        terminal.wait_for("has not answered for a while");
+        terminal.press("q");
+        assert_eq!(terminal.end(), 0);
+    }
 }

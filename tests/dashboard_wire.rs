@@ -546,39 +546,6 @@ fn a_full_terminal_does_not_keep_the_dashboard() {
 }
 
 #[test]
-fn eight_busy_devices_stay_within_the_rate_through_a_terminal() {
-    let stays_within = |size: (u16, u16), most: usize| {
-        let mut terminal = dashboard("child_lively", size);
-        terminal.wait_for("LIVE");
-        bytes_within(&mut terminal, 1_500);
-        let rate = bytes_within(&mut terminal, 10_000) / 10;
-        println!("{size:?}: {rate} B/s");
-        assert!(rate <= most, "{size:?}: {rate} B/s");
-        assert!(rate > 20, "{size:?}: something moves: {rate} B/s");
-        // Nobody looks: one frame in ten seconds.
-        terminal.press("\x1b[O");
-        bytes_within(&mut terminal, 300);
-        let unseen = bytes_within(&mut terminal, 8_000);
-        assert!(unseen < 8_000, "{unseen}");
-        let frames = String::from_utf8_lossy(&terminal.bytes[terminal.bytes.len() - unseen..])
-            .matches("\x1b[?2026h")
-            .count();
-        assert!(frames <= 1, "{frames}");
-        terminal.press("\x1b[I");
-        // News comes every two seconds, and now it is drawn.
-        assert!(bytes_within(&mut terminal, 3_000) > 0, "looked at, it is drawn");
-        terminal.press("q");
-        assert_eq!(terminal.end(), 0);
-    };
-    // Both spend their time waiting.
-    std::thread::scope(|scope| {
-        for (size, most) in [((80, 24), 600), ((200, 50), 2_200)] {
-            scope.spawn(move || stays_within(size, most));
-        }
-    });
-}
-
-#[test]
 fn a_thousand_lines_a_second_cost_ten_kilobytes_and_keys_answer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.txt");
@@ -822,4 +789,43 @@ fn child_log() {
     snap.jobs.retain(|row| row.id == JobId(142));
     Arc::make_mut(&mut snap.jobs[0]).log = "log.txt".into();
     show(Double::new(snap));
+}
+
+/// What waits for long: `.ci/run` has them, and `cargo test --test NAME -- --ignored long::`.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long"]
+    fn eight_busy_devices_stay_within_the_rate_through_a_terminal() {
+        let stays_within = |size: (u16, u16), most: usize| {
+            let mut terminal = dashboard("child_lively", size);
+            terminal.wait_for("LIVE");
+            bytes_within(&mut terminal, 1_500);
+            let rate = bytes_within(&mut terminal, 10_000) / 10;
+            println!("{size:?}: {rate} B/s");
+            assert!(rate <= most, "{size:?}: {rate} B/s");
+            assert!(rate > 20, "{size:?}: something moves: {rate} B/s");
+            // Nobody looks: one frame in ten seconds.
+            terminal.press("\x1b[O");
+            bytes_within(&mut terminal, 300);
+            let unseen = bytes_within(&mut terminal, 8_000);
+            assert!(unseen < 8_000, "{unseen}");
+            let frames = String::from_utf8_lossy(&terminal.bytes[terminal.bytes.len() - unseen..])
+                .matches("\x1b[?2026h")
+                .count();
+            assert!(frames <= 1, "{frames}");
+            terminal.press("\x1b[I");
+            // News comes every two seconds, and now it is drawn.
+            assert!(bytes_within(&mut terminal, 3_000) > 0, "looked at, it is drawn");
+            terminal.press("q");
+            assert_eq!(terminal.end(), 0);
+        };
+        // Both spend their time waiting.
+        std::thread::scope(|scope| {
+            for (size, most) in [((80, 24), 600), ((200, 50), 2_200)] {
+                scope.spawn(move || stays_within(size, most));
+            }
+        });
+    }
 }

@@ -375,6 +375,8 @@ fn without_an_editor_it_says_what_to_set() {
     let mut terminal = one_waits(&sandbox);
     terminal.send("e");
     terminal.wait_for_text("cannot be run: set VISUAL or EDITOR");
+    // The words go at once, the state with the editor.
+    terminal.send("\x1b");
     terminal.wait_for_no_text("EDIT");
     leave(&mut terminal);
 }

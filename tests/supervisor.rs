@@ -552,33 +552,6 @@ fn a_full_disk_stops_neither_the_work_nor_its_end() {
 }
 
 #[test]
-fn a_process_that_a_kill_does_not_end_is_named_and_the_run_ends_after_ten_seconds() {
-    let mut it = Scheduler::new();
-    let Some(disk) = Frozen::make(it.dir.path()) else {
-        eprintln!("SKIPPED: freezing a loop mount needs root, mkfs.ext4 and fsfreeze");
-        return;
-    };
-    let at = disk.at.display();
-    it.launch(&shell(&format!(
-        "(while [ ! -e $OVERNIGHT_OUTPUT/go ]; do sleep 0.02; done; exec dd if=/dev/zero of={at}/file bs=4k count=1) &
-         echo ready; sleep 600"
-    )));
-    it.until_started();
-    disk.freeze();
-    std::fs::write(it.output("go"), "").unwrap();
-    let main = record::read(&it.run_dir(1).join(record::NAME)).unwrap().main().unwrap();
-    let stuck = |seen: &process::Seen| seen.session == main.pid && seen.state == b'D';
-    wait_for(|| process::all().iter().any(stuck).then_some(()));
-    let before = overnight::clock::now();
-    it.stop(1, &StopKind::CancelNow { by: "ana".to_owned() });
-    let end = it.until_ended();
-    assert_eq!((end.how, end.by), (RunEnd::Cancelled { by: "ana".to_owned() }, EndedBy::AfterKill));
-    assert!((10_000..13_000).contains(&end.at.since(&before).unwrap().0));
-    assert!(end.notes.iter().any(|note| note.contains("(dd)")), "{:?}", end.notes);
-    it.until_collected().unwrap();
-}
-
-#[test]
 fn a_kill_for_memory_is_told_apart_as_probable() {
     // Without groups of its own: only the kernel's counter for the whole machine tells.
     let mut it = Scheduler::with(|it| it.cgroups = Some(Layout::none("a test")));
@@ -837,4 +810,37 @@ fn a_supervisor_is_small() {
     assert!(anon <= 2048, "RssAnon is {anon} KiB");
     it.stop(1, &StopKind::CancelNow { by: "ana".to_owned() });
     it.until_ended();
+}
+
+/// What waits for long: `.ci/run` has them, and `cargo test --test NAME -- --ignored long::`.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long"]
+    fn a_process_that_a_kill_does_not_end_is_named_and_the_run_ends_after_ten_seconds() {
+        let mut it = Scheduler::new();
+        let Some(disk) = Frozen::make(it.dir.path()) else {
+            eprintln!("SKIPPED: freezing a loop mount needs root, mkfs.ext4 and fsfreeze");
+            return;
+        };
+        let at = disk.at.display();
+        it.launch(&shell(&format!(
+            "(while [ ! -e $OVERNIGHT_OUTPUT/go ]; do sleep 0.02; done; exec dd if=/dev/zero of={at}/file bs=4k count=1) &
+             echo ready; sleep 600"
+        )));
+        it.until_started();
+        disk.freeze();
+        std::fs::write(it.output("go"), "").unwrap();
+        let main = record::read(&it.run_dir(1).join(record::NAME)).unwrap().main().unwrap();
+        let stuck = |seen: &process::Seen| seen.session == main.pid && seen.state == b'D';
+        wait_for(|| process::all().iter().any(stuck).then_some(()));
+        let before = overnight::clock::now();
+        it.stop(1, &StopKind::CancelNow { by: "ana".to_owned() });
+        let end = it.until_ended();
+        assert_eq!((end.how, end.by), (RunEnd::Cancelled { by: "ana".to_owned() }, EndedBy::AfterKill));
+        assert!((10_000..13_000).contains(&end.at.since(&before).unwrap().0));
+        assert!(end.notes.iter().any(|note| note.contains("(dd)")), "{:?}", end.notes);
+        it.until_collected().unwrap();
+    }
 }

@@ -55,66 +55,6 @@ fn spent(pid: u32) -> (u64, u64) {
 }
 
 #[test]
-fn an_attached_dashboard_where_nothing_changes_costs_the_scheduler_nothing() {
-    let sandbox = Sandbox::serving("simulated:8");
-    let gate = sandbox.gate("held-back");
-    sandbox.drop_file("held-back.yaml", &one_gpu(&wait_for_gate(&gate), ", start_after: 2099-01-01 00:00"));
-    sandbox.wait_for_state("held-back", "queued");
-    let mut dashboards: Vec<Client> = (0..3).map(|_| subscribed(&sandbox)).collect();
-    let mut pictures = vec![Snapshot::default(); 3];
-    for (client, picture) in dashboards.iter_mut().zip(&mut pictures) {
-        assert_eq!(picture.fold(client.next_update().unwrap()), Ok(()));
-        assert_eq!((picture.jobs.len(), picture.gpus.len()), (1, 8));
-    }
-    let pid = dashboards[0].server().pid;
-    // What the start and the drop left to do is done first.
-    let quiet = |span: Duration| {
-        let before = spent(pid);
-        std::thread::park_timeout(span);
-        let after = spent(pid);
-        (after.0 - before.0, after.1 - before.1)
-    };
-    // Threads that were used at the start end by themselves some ten seconds later: that is not for the dashboards.
-    eventually("four seconds without a wakeup or a tick of the scheduler, with three dashboards", || {
-        (quiet(Duration::from_secs(4)) == (0, 0)).then_some(())
-    });
-    assert!(dashboards.iter().all(|client| !client.has_update()), "and nothing is said");
-    // Somebody else only looks: nobody is woken for that.
-    sandbox.run(&["ls"]).ok();
-    let heard = |client: &Client| {
-        use std::os::fd::AsFd;
-        let mut ready =
-            [rustix::event::PollFd::from_borrowed_fd(client.as_fd(), rustix::event::PollFlags::IN)];
-        let timeout = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
-        rustix::event::poll(&mut ready, Some(&timeout)).unwrap() > 0
-    };
-    assert!(!heard(&dashboards[0]), "a look changes nothing");
-    // One job changes: that one travels, and all have the same picture after it.
-    sandbox.run(&["pause", "held-back"]).ok();
-    for (client, picture) in dashboards.iter_mut().zip(&mut pictures) {
-        let update = client.next_update().unwrap();
-        assert_eq!(update.since, Some(picture.revision));
-        assert_eq!(update.rows.iter().map(|row| row.id).collect::<Vec<_>>(), [JobId(1)]);
-        assert!(update.gpus.is_empty() && update.notices.is_none() && update.inbox.is_none());
-        assert_eq!(picture.fold(update), Ok(()));
-        assert!(picture.jobs[0].paused_by.is_some());
-    }
-    // What is asked for whole is what the next change builds on.
-    let Reply::Snapshot(whole) =
-        dashboards[0].request(Request::Query(Query::Snapshot { since: None })).unwrap()
-    else {
-        panic!("a snapshot")
-    };
-    let mut whole = *whole;
-    sandbox.run(&["resume", "held-back"]).ok();
-    let update = dashboards[0].next_update().unwrap();
-    assert_eq!(whole.fold(update), Ok(()));
-    assert_eq!((whole.jobs[0].paused_by.clone(), whole.jobs[0].place), (None, Some(1)));
-    sandbox.run(&["cancel", "--now", "held-back"]).ok();
-    sandbox.wait_for_end("held-back");
-}
-
-#[test]
 fn the_scheduler_remembers_what_devices_did_and_who_had_them() {
     let sandbox = Sandbox::serving("simulated:2");
     let gate = sandbox.gate("train");
@@ -305,4 +245,71 @@ fn watch_ends_quietly_with_its_reader_even_if_nothing_happens() {
     let mut said = String::new();
     std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
     assert_eq!(said, "");
+}
+
+/// What waits for long: `.ci/run` has them, and `cargo test --test NAME -- --ignored long::`.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long"]
+    fn an_attached_dashboard_where_nothing_changes_costs_the_scheduler_nothing() {
+        let sandbox = Sandbox::serving("simulated:8");
+        let gate = sandbox.gate("held-back");
+        sandbox
+            .drop_file("held-back.yaml", &one_gpu(&wait_for_gate(&gate), ", start_after: 2099-01-01 00:00"));
+        sandbox.wait_for_state("held-back", "queued");
+        let mut dashboards: Vec<Client> = (0..3).map(|_| subscribed(&sandbox)).collect();
+        let mut pictures = vec![Snapshot::default(); 3];
+        for (client, picture) in dashboards.iter_mut().zip(&mut pictures) {
+            assert_eq!(picture.fold(client.next_update().unwrap()), Ok(()));
+            assert_eq!((picture.jobs.len(), picture.gpus.len()), (1, 8));
+        }
+        let pid = dashboards[0].server().pid;
+        // What the start and the drop left to do is done first.
+        let quiet = |span: Duration| {
+            let before = spent(pid);
+            std::thread::park_timeout(span);
+            let after = spent(pid);
+            (after.0 - before.0, after.1 - before.1)
+        };
+        // Threads that were used at the start end by themselves some ten seconds later: that is not for the dashboards.
+        eventually("four seconds without a wakeup or a tick of the scheduler, with three dashboards", || {
+            (quiet(Duration::from_secs(4)) == (0, 0)).then_some(())
+        });
+        assert!(dashboards.iter().all(|client| !client.has_update()), "and nothing is said");
+        // Somebody else only looks: nobody is woken for that.
+        sandbox.run(&["ls"]).ok();
+        let heard = |client: &Client| {
+            use std::os::fd::AsFd;
+            let mut ready =
+                [rustix::event::PollFd::from_borrowed_fd(client.as_fd(), rustix::event::PollFlags::IN)];
+            let timeout = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+            rustix::event::poll(&mut ready, Some(&timeout)).unwrap() > 0
+        };
+        assert!(!heard(&dashboards[0]), "a look changes nothing");
+        // One job changes: that one travels, and all have the same picture after it.
+        sandbox.run(&["pause", "held-back"]).ok();
+        for (client, picture) in dashboards.iter_mut().zip(&mut pictures) {
+            let update = client.next_update().unwrap();
+            assert_eq!(update.since, Some(picture.revision));
+            assert_eq!(update.rows.iter().map(|row| row.id).collect::<Vec<_>>(), [JobId(1)]);
+            assert!(update.gpus.is_empty() && update.notices.is_none() && update.inbox.is_none());
+            assert_eq!(picture.fold(update), Ok(()));
+            assert!(picture.jobs[0].paused_by.is_some());
+        }
+        // What is asked for whole is what the next change builds on.
+        let Reply::Snapshot(whole) =
+            dashboards[0].request(Request::Query(Query::Snapshot { since: None })).unwrap()
+        else {
+            panic!("a snapshot")
+        };
+        let mut whole = *whole;
+        sandbox.run(&["resume", "held-back"]).ok();
+        let update = dashboards[0].next_update().unwrap();
+        assert_eq!(whole.fold(update), Ok(()));
+        assert_eq!((whole.jobs[0].paused_by.clone(), whole.jobs[0].place), (None, Some(1)));
+        sandbox.run(&["cancel", "--now", "held-back"]).ok();
+        sandbox.wait_for_end("held-back");
+    }
 }
