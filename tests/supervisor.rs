@@ -535,6 +535,43 @@ fn a_log_has_both_streams_in_order_and_knows_whose_each_line_is_and_when_it_came
 }
 
 #[test]
+fn where_no_signals_can_be_queued_nothing_is_lost_and_each_line_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let run_dir = dir.path().join("run");
+    std::fs::create_dir(&run_dir).unwrap();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", "ulimit -i 0; exec \"$0\" supervise", env!("CARGO_BIN_EXE_overnight")])
+        .stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .spawn()
+        .unwrap();
+    let text = "for n in $(seq 2000); do echo out $n; echo err $n >&2; done; exec >&-; echo err last >&2";
+    let spec = bare_spec(dir.path(), &run_dir, 1, text);
+    let path = spec.log.clone();
+    (&ours).write_all(&message::line(&Order::Launch(Box::new(spec)))).unwrap();
+    for line in std::io::BufReader::new(&ours).lines() {
+        if let News::Record(record::Record::Collected { .. }) = serde_json::from_str(&line.unwrap()).unwrap()
+        {
+            (&ours).write_all(&message::line(&Order::Dismiss)).unwrap();
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    let log = std::fs::read_to_string(&path).unwrap();
+    let wanted = |name: &str| (1..=2000).map(|n| format!("{name} {n}")).collect::<Vec<_>>();
+    let own = |name: &str| log.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+    assert_eq!(own("out"), wanted("out"));
+    assert_eq!(own("err"), [wanted("err"), vec!["err last".to_owned()]].concat());
+    let mut marks = Marks::new(std::fs::File::open(path.with_file_name(marks::NAME)).unwrap()).unwrap();
+    let mut at = 0;
+    for line in log.split_inclusive('\n') {
+        let stream = if line.starts_with("err") { Stream::Err } else { Stream::Out };
+        assert_eq!(marks.at(at).unwrap().unwrap().stream, Some(stream), "{line}");
+        at += line.len() as u64;
+    }
+}
+
+#[test]
 fn a_full_disk_stops_neither_the_work_nor_its_end() {
     let mut it = Scheduler::new();
     let jobs = it.paths().jobs();
