@@ -580,6 +580,10 @@ fn a_filter_narrows_as_it_is_typed_and_is_never_hidden() {
     assert!(person.sees().contains("3/11 jobs"), "{}", person.sees());
     person.press("Enter");
     assert!(person.sees().contains("/u:me"), "{}", person.sees());
+    // With marks and an order that have no room beside it.
+    let mut long = Person::at(busy(), (80, 24));
+    long.press("Space Space / u : m e Space ! s : f a i l Space ! n : x y z Enter");
+    assert!(long.sees().contains("/u:me !s:fail !n:xyz  3/11 jobs"), "{}", long.sees());
     assert_eq!(person.press("j"), Vec::new());
     assert_eq!(person.ui.queue_job, Some(JobId(152)));
     person.press("/ Space s : p a u s Enter");

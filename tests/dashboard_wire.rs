@@ -370,6 +370,8 @@ fn lines_of_stderr_begin_with_a_mark_that_neither_wrapping_nor_scrolling_hides()
     assert_eq!(rows_with(&screen, "09:23:42 step 1740"), 1, "the others do not: {}", shown(&screen));
     screen.key(Action::Wrap);
     assert_eq!(rows_with(&screen, "! "), 1, "{}", shown(&screen));
+    let below = rows_with(&screen, "  very ") + rows_with(&screen, "  ery ") + rows_with(&screen, "  ry ");
+    assert!(below > 0, "what goes on stands under the text: {}", shown(&screen));
     screen.key(Action::Wrap);
     screen.key(Action::Right);
     assert_eq!(rows_with(&screen, "! ") - rows_with(&screen, "! warning"), 1, "{}", shown(&screen));

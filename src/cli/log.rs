@@ -9,11 +9,13 @@ use crate::client::ClientError;
 use crate::model::{Cursor, JobId};
 use crate::protocol::JobDetail;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::SeekFrom;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 pub(super) fn log(args: &LogArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
@@ -109,7 +111,7 @@ fn wait(watch: &OwnedFd, session: &Session, tail: &Tail) -> Result<bool, CliErro
     let mut ready =
         [PollFd::new(watch, PollFlags::IN), PollFd::from_borrowed_fd(session.as_fd(), PollFlags::IN)];
     match poll(&mut ready, None) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Ok(_) | Err(Errno::INTR) => {}
         Err(errno) => return Err(tail.failed("wait for", errno.into())),
     }
     let told = !ready[1].revents().is_empty();
@@ -125,11 +127,65 @@ struct Tail {
     file: Option<(File, u64)>,
     /// On a terminal only; elsewhere the bytes are the job's.
     escapes: Option<Escapes>,
+    /// The end of what was printed.
+    recent: Vec<u8>,
+}
+
+/// So much of what was printed is looked for in a log whose two parts were put together.
+const RECENT: usize = 4096;
+/// From so far before the end of such a log.
+const LOOK_BACK: u64 = 8 << 20;
+/// Holes begin and end at multiples of this.
+const BLOCK: u64 = 4096;
+
+/// Reads what the file has from a position on, which goes ahead. What was cut away while the work ran is a hole: that is
+/// no part of what was printed, nor are the zeros before it, up to the end of a block.
+fn read_data<'a>(file: &File, position: &mut u64, chunk: &'a mut [u8]) -> std::io::Result<Option<&'a [u8]>> {
+    let size = file.metadata()?.size();
+    if *position >= size {
+        return Ok(None);
+    }
+    // Where the file system does not tell, all of it is data.
+    *position = match rustix::fs::seek(file, SeekFrom::Data(*position)) {
+        Err(Errno::NXIO) => size,
+        data => data.unwrap_or(*position),
+    };
+    let end = rustix::fs::seek(file, SeekFrom::Hole(*position)).unwrap_or(size);
+    let is_cut = end < size;
+    let mut most = end.saturating_sub(*position).min(chunk.len() as u64);
+    if is_cut && *position + most < end && end - *position - most < BLOCK {
+        // The last block before a hole is read at once.
+        most = end - BLOCK - *position;
+    }
+    let read = file.read_at(&mut chunk[..most as usize], *position)?;
+    *position += read as u64;
+    let printed = &chunk[..read];
+    let zeros = printed.iter().rev().take_while(|byte| **byte == 0).count();
+    let is_last = is_cut && *position == end;
+    Ok((read > 0).then(|| &printed[..if is_last { read - zeros } else { read }]))
+}
+
+/// Where what was printed last ends in a log that got shorter.
+fn find_last(file: &File, recent: &[u8]) -> std::io::Result<Option<u64>> {
+    let size = file.metadata()?.size();
+    let from = size.saturating_sub(LOOK_BACK);
+    let mut bytes = vec![0; (size - from) as usize];
+    let mut got = 0;
+    while got < bytes.len() {
+        match file.read_at(&mut bytes[got..], from + got as u64)? {
+            0 => break,
+            read => got += read,
+        }
+    }
+    let known = recent.len() == RECENT;
+    let at = bytes[..got].windows(recent.len().max(1)).rposition(|place| place == recent);
+    Ok(at.filter(|_| known).map(|at| from + (at + recent.len()) as u64))
 }
 
 impl Tail {
     fn new(path: PathBuf, io: &Io<'_>) -> Self {
-        Self { path, file: None, escapes: io.width.map(|_| Escapes::new(io.colour)) }
+        let escapes = io.width.map(|_| Escapes::new(io.colour));
+        Self { path, file: None, escapes, recent: Vec::new() }
     }
 
     fn failed(&self, doing: &'static str, source: std::io::Error) -> CliError {
@@ -142,6 +198,7 @@ impl Tail {
             self.print_new(io)?;
             path.clone_into(&mut self.path);
             self.file = None;
+            self.recent.clear();
         }
         Ok(())
     }
@@ -156,7 +213,7 @@ impl Tail {
         for path in folders.into_iter().flatten().chain([self.path.clone()]) {
             match inotify::add_watch(&watch, &path, flags) {
                 // Not there (any more): a folder's event, or the scheduler's update, wakes.
-                Ok(_) | Err(rustix::io::Errno::NOENT) => {}
+                Ok(_) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(self.failed("watch", errno.into())),
             }
         }
@@ -171,6 +228,7 @@ impl Tail {
         let before = self.file.as_ref().and_then(|(file, _)| file.metadata().ok());
         if now.is_some() && found && before.map(|file| (file.dev(), file.ino())) != now {
             self.file = None;
+            self.recent.clear();
             return self.print_file(io);
         }
         Ok(found)
@@ -189,22 +247,27 @@ impl Tail {
         let failed = |source| CliError::File { doing: "read", path: path.clone(), source };
         let Some((file, position)) = &mut self.file else { return Ok(false) };
         if file.metadata().map_err(failed)?.size() < *position {
-            io.note("the log was cut: from its beginning again");
-            (*file, _) = beneath::named_file(path).map_err(|errno| failed(errno.into()))?;
-            *position = 0;
+            let known = find_last(file, &self.recent).map_err(failed)?;
+            *position = known.unwrap_or(0);
+            if known.is_none() {
+                io.note("the log was cut: from its beginning again");
+                (*file, _) = beneath::named_file(path).map_err(|errno| failed(errno.into()))?;
+            }
         }
         let mut chunk = vec![0_u8; 1 << 16];
         loop {
-            let n = match file.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(n) => n,
+            let read = match read_data(file, position, &mut chunk) {
+                Ok(Some(read)) => read,
+                Ok(None) => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(failed(error)),
             };
-            *position += n as u64;
+            self.recent.extend_from_slice(read);
+            let old = self.recent.len().saturating_sub(RECENT);
+            self.recent.drain(..old);
             match &mut self.escapes {
-                Some(escapes) => io.show(&escapes.feed(&chunk[..n]))?,
-                None => io.bytes(&chunk[..n])?,
+                Some(escapes) => io.show(&escapes.feed(read))?,
+                None => io.bytes(read)?,
             }
         }
         io.flush()?;
@@ -216,5 +279,57 @@ impl Tail {
             Some(escapes) => io.show(&escapes.end()),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{FallocateFlags, fallocate};
+
+    fn all(file: &File, mut position: u64) -> Vec<u8> {
+        let (mut chunk, mut all) = (vec![0; 1 << 16], Vec::new());
+        while let Some(read) = read_data(file, &mut position, &mut chunk).unwrap() {
+            all.extend_from_slice(read);
+        }
+        all
+    }
+
+    #[test]
+    fn what_was_cut_away_while_the_work_runs_is_not_printed_and_the_works_own_zeros_are() {
+        let file = tempfile::tempfile().unwrap();
+        let mark = b"\n--- overnight: 3.0 MiB of the log were cut here ---\n";
+        for head in [4096, 65_536, 65_536 + 4096, 3 * 65_536] {
+            let before = vec![b'a'; head];
+            let zeros = b"b\0\0\0c".repeat(40_000);
+            file.set_len(0).unwrap();
+            file.write_all_at(&before, 0).unwrap();
+            file.write_all_at(&vec![b'x'; 4 << 20], head as u64).unwrap();
+            file.write_all_at(&zeros, 4 << 20).unwrap();
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            if fallocate(&file, hole, head as u64, (4 << 20) - head as u64).is_err() {
+                println!("SKIPPED: the file system makes no holes");
+                return;
+            }
+            file.write_all_at(mark, head as u64).unwrap();
+            // What the test wrote beyond the 4 MiB was overwritten from there on.
+            let rest = (head as u64 + (4 << 20)).max((4 << 20) + zeros.len() as u64) - (4 << 20);
+            let mut tail = vec![0; rest as usize];
+            file.read_exact_at(&mut tail, 4 << 20).unwrap();
+            assert!(all(&file, 0) == [&before[..], mark, &tail].concat(), "{head}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_was_put_together_goes_on_after_what_was_printed_last() {
+        let file = tempfile::tempfile().unwrap();
+        let lines: Vec<u8> = (0..100_000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
+        file.write_all_at(&lines, 0).unwrap();
+        let end = lines.len() - 70_000;
+        assert_eq!(find_last(&file, &lines[end - RECENT..end]).unwrap(), Some(end as u64));
+        assert_eq!(find_last(&file, &[b'x'; RECENT]).unwrap(), None);
+        assert_eq!(find_last(&file, b"").unwrap(), None);
+        file.set_len(0).unwrap();
+        assert_eq!(find_last(&file, &lines[end - RECENT..end]).unwrap(), None);
     }
 }

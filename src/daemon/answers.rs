@@ -2,7 +2,7 @@
 
 use super::turns::Daemon;
 use crate::jobfile;
-use crate::model::{Job, JobId, Now, Owner};
+use crate::model::{Job, JobId, JobSpec, Now, Owner};
 use crate::protocol::{
     Diagnostic, JobDetail, MeterBy, MeterTable, PoolFacts, Query, Reply, SchedulerInfo, Severity, Snapshot,
     SubmitFile, SubmittedJob,
@@ -112,7 +112,10 @@ impl Daemon {
 
     /// One job, whole.
     pub(super) fn detail(&self, job: &Job) -> JobDetail {
-        let spec = jobfile::to_json(&job.spec);
+        // With the priority that it has now.
+        let mut spec = JobSpec::clone(&job.spec);
+        spec.request.priority = job.priority;
+        let spec = jobfile::to_json(&spec);
         self.with_frame(|daemon, frame| {
             let outlook = if job.done.is_some() {
                 view::Outlook::default()

@@ -88,10 +88,12 @@ impl Log {
             self.lost_in_all += bytes.len() as u64;
             return;
         }
-        let from = self.len;
+        let end = self.len + bytes.len() as u64;
+        self.marks.note(lines(printed, self.len, &mut self.begins), wall_ms.div_euclid(1000));
         self.put(bytes);
-        let lines = lines(printed, from, &mut self.begins);
-        self.marks.note(lines.into_iter().filter(|(at, _)| *at < self.len), wall_ms);
+        if self.len < end {
+            self.marks.end_at(self.len);
+        }
         if self.head + self.len.saturating_sub(self.tail) > self.bound {
             self.cut();
         }
@@ -300,7 +302,7 @@ mod tests {
                 let end = at as usize + line.len();
                 let is_cut = text[..at as usize].ends_with(" ---\n") || text[end..].starts_with("---");
                 assert!(
-                    is_cut || mark.stream == Some(stream) && mark.wall_ms.unwrap() / 1000 == n / 100,
+                    is_cut || mark.stream == Some(stream) && mark.second.unwrap() == n / 100,
                     "{n} {mark:?}"
                 );
             } else if line.starts_with("--- overnight:") {

@@ -121,6 +121,20 @@ fn enter_follows_the_message_only_while_the_row_says_so() {
     assert!(person.row().contains("cancelling #143"), "{}", person.row());
     person.on(147).press("Enter");
     assert_eq!(person.opened(), Some(147));
+    // Nor does an error that was gone on after hide a cancel while it can be undone.
+    let mut person = Person::at(busy(), (80, 24));
+    fails(&mut person);
+    let closes = person.ui.now.wall_ms + 5_000;
+    person.changes(143, |row| row.cancel_at = Some(closes));
+    assert!(person.row().starts_with("! #144"), "it is new: {}", person.row());
+    person.press("j");
+    assert!(
+        person.row().starts_with("cancelling #143") && person.row().ends_with("u undo"),
+        "{}",
+        person.row()
+    );
+    person.changes(143, |row| row.cancel_at = None);
+    assert!(person.row().starts_with("! #144"), "{}", person.row());
     // How it ended is read in fifty columns too.
     let mut person = Person::at(busy(), (50, 10));
     person.changes(144, |row| row.name = "a-name-that-has-all-the-columns-of-the-row".into());

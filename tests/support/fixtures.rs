@@ -359,8 +359,8 @@ pub(crate) fn log() -> overnight::tui::LogView {
         let text =
             format!("09:{:02}:{:02} step {}/5000 acc 0.{}", 20 + n / 10, n % 10 * 6, 1000 + n * 20, 700 + n);
         let len = text.len() as u64 + 1;
-        let wall_ms = Some(WALL_MS - 400_000 + n * 6_000);
-        let mark = Mark { at, wall_ms, stream: Some(Stream::Out) };
+        let second = Some(WALL_MS / 1000 - 400 + n * 6);
+        let mark = Mark { at, second, stream: Some(Stream::Out) };
         lines.push(LogLine { at, end: at + len - 1, text, mark });
         at += len;
     }

@@ -6,6 +6,7 @@ use overnight::clock;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
@@ -68,8 +69,13 @@ impl Process {
         Self::of(Command::new("sleep").arg("600"))
     }
 
+    /// A program that was just copied is busy while a process that another test forks has its descriptors.
     pub(crate) fn of(command: &mut Command) -> Self {
-        Self(command.stdin(Stdio::piped()).spawn().unwrap())
+        let start = || match command.stdin(Stdio::piped()).spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => None,
+            started => Some(started.unwrap()),
+        };
+        Self(eventually("a program that nobody writes", start))
     }
 
     /// A line of the driver's list of processes.

@@ -81,11 +81,10 @@ mod tests {
     fn every_byte_has_the_last_mark_before_it() {
         for count in [1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 7] {
             let stream = Some(Stream::Err);
-            let mut marks =
-                file((0..count).map(|n| Mark { at: 5 + 10 * n, wall_ms: Some(n as i64), stream }));
+            let mut marks = file((0..count).map(|n| Mark { at: 5 + 10 * n, second: Some(n as i64), stream }));
             for byte in (0..10 * count + 20).chain((0..10 * count + 20).rev()) {
                 let wanted = byte.checked_sub(5).map(|after| ((after / 10).min(count - 1)) as i64);
-                let found = marks.at(byte).unwrap().and_then(|mark| mark.wall_ms);
+                let found = marks.at(byte).unwrap().and_then(|mark| mark.second);
                 assert_eq!(found, wanted, "{byte} of {count}");
             }
         }

@@ -30,9 +30,9 @@ pub(in crate::supervisor) struct MarkWriter {
 }
 
 impl MarkWriter {
-    /// In the log's directory, for a log of at most so many bytes: a quarter as much at the most.
+    /// In the log's directory, for a log of at most so many bytes: half as much at the most.
     pub(in crate::supervisor) fn new(dir: OwnedFd, bound: u64) -> Self {
-        let most = (bound / 4 / RECORD as u64).max(LEAST);
+        let most = (bound / 2 / RECORD as u64).max(LEAST);
         Self { dir, file: None, count: 0, most, last: None, missed: None }
     }
 
@@ -40,16 +40,15 @@ impl MarkWriter {
     pub(in crate::supervisor) fn note(
         &mut self,
         lines: impl IntoIterator<Item = (u64, Option<Stream>)>,
-        wall_ms: i64,
+        second: i64,
     ) {
-        let second = wall_ms.div_euclid(1000);
         let mut records = Vec::new();
         let mut last = self.last;
         let mut begins = None;
         for (at, stream) in lines {
             if last.replace((second, stream)) != Some((second, stream)) {
                 begins.get_or_insert(at);
-                records.extend(Mark { at, wall_ms: Some(wall_ms), stream }.encode());
+                records.extend(Mark { at, second: Some(second), stream }.encode());
             }
         }
         let Some(begins) = begins else { return };
@@ -64,6 +63,25 @@ impl MarkWriter {
         }
         if self.count > self.most {
             self.thin();
+        }
+    }
+
+    /// The log ends here: what was noted of bytes from here on is not so.
+    pub(in crate::supervisor) fn end_at(&mut self, len: u64) {
+        let before = self.count;
+        while let Some(last) = self.count.checked_sub(1) {
+            if !matches!(self.mark(last), Ok(mark) if mark.at >= len) {
+                break;
+            }
+            self.count = last;
+        }
+        if self.count < before {
+            // What the next mark is compared with is gone.
+            self.last = None;
+            let kept = self.count * RECORD as u64;
+            if self.file.as_ref().is_some_and(|file| file.set_len(kept).is_err()) {
+                self.give_up(len);
+            }
         }
     }
 
@@ -95,16 +113,17 @@ impl MarkWriter {
 
     /// Too many of them: as in the log, the first half is kept, and the newest.
     fn thin(&mut self) {
-        let place = |at: u64| -> io::Result<u64> {
-            let mut record = [0; RECORD];
-            let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
-            file.read_exact_at(&mut record, at * RECORD as u64)?;
-            Ok(Mark::decode(record).at)
-        };
-        match (place(self.most / 2), place(self.most / 4 * 3)) {
-            (Ok(from), Ok(tail)) => self.cut(from, tail, tail),
+        match (self.mark(self.most / 2), self.mark(self.most / 4 * 3)) {
+            (Ok(from), Ok(tail)) => self.cut(from.at, tail.at, tail.at),
             _ => self.give_up(0),
         }
+    }
+
+    fn mark(&self, number: u64) -> io::Result<Mark> {
+        let mut record = [0; RECORD];
+        let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        file.read_exact_at(&mut record, number * RECORD as u64)?;
+        Ok(Mark::decode(record))
     }
 
     fn write_anew(&mut self, from: u64, tail: u64, to: u64) -> io::Result<()> {
@@ -162,7 +181,7 @@ impl Mark {
     /// Once, if it says anything.
     fn take_known(&mut self) -> Option<Self> {
         let known = std::mem::take(self);
-        known.wall_ms.map(|_| known)
+        known.second.map(|_| known)
     }
 }
 
@@ -195,7 +214,7 @@ mod tests {
         let mut marks = Marks::new(File::open(dir.join(NAME)).unwrap()).unwrap();
         bytes.map(|byte| {
             let mark = marks.at(byte).unwrap()?;
-            Some((mark.wall_ms? / 1000, mark.stream))
+            Some((mark.second?, mark.stream))
         })
     }
 
@@ -206,9 +225,9 @@ mod tests {
     fn a_mark_is_made_where_the_stream_or_the_second_is_another() {
         let dir = tempfile::tempdir().unwrap();
         let mut marks = writer(dir.path(), 1 << 20);
-        marks.note([(0, OUT), (10, OUT), (20, ERR), (30, ERR)], 1_000);
-        marks.note([(40, ERR)], 1_999);
-        marks.note([(50, ERR)], 2_000);
+        marks.note([(0, OUT), (10, OUT), (20, ERR), (30, ERR)], 1);
+        marks.note([(40, ERR)], 1);
+        marks.note([(50, ERR)], 2);
         assert_eq!(marks.count, 3);
         let all = seen(dir.path(), [0, 15, 20, 45, 50, 999]);
         assert_eq!(all, [(1, OUT), (1, OUT), (1, ERR), (1, ERR), (2, ERR), (2, ERR)].map(Some));
@@ -219,12 +238,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut marks = writer(dir.path(), 1 << 20);
         let lines = |range: std::ops::Range<u64>| range.map(|n| (n * 10, if n % 2 == 0 { OUT } else { ERR }));
-        marks.note(lines(0..100), 1_000);
+        marks.note(lines(0..100), 1);
         // A line of stderr, 650, goes on over the place where the second part begins.
         marks.cut(200, 655, 655);
         let hole = seen(dir.path(), [199, 200, 640, 655, 660, 990]);
         assert_eq!(hole, [Some((1, ERR)), None, None, Some((1, ERR)), Some((1, OUT)), Some((1, ERR))]);
-        marks.note([(1000, OUT)], 2_000);
+        marks.note([(1000, OUT)], 2);
         marks.cut(200, 655, 255);
         let closed = seen(dir.path(), [199, 200, 254, 255, 260, 590, 600]);
         let wanted =
@@ -238,7 +257,7 @@ mod tests {
         let mut marks = writer(dir.path(), 0);
         let mut most = 0;
         for n in 0..10_000 {
-            marks.note([(n * 2, OUT)], n as i64 * 1000);
+            marks.note([(n * 2, OUT)], n as i64);
             most = most.max(std::fs::metadata(dir.path().join(NAME)).unwrap().len());
         }
         assert!(most <= (LEAST + 1) * RECORD as u64, "{most}");
@@ -254,15 +273,29 @@ mod tests {
     fn nothing_is_said_of_lines_whose_marks_the_disk_did_not_take() {
         let dir = tempfile::tempdir().unwrap();
         let mut marks = writer(dir.path(), 1 << 20);
-        marks.note([(0, OUT)], 1_000);
+        marks.note([(0, OUT)], 1);
         // A descriptor that takes nothing stands for a full disk.
         let good = marks.file.replace(File::open(dir.path().join(NAME)).unwrap());
-        marks.note([(10, ERR)], 1_000);
-        marks.note([(20, ERR)], 1_000);
+        marks.note([(10, ERR)], 1);
+        marks.note([(20, ERR)], 1);
         marks.file = good;
-        marks.note([(30, ERR)], 1_000);
+        marks.note([(30, ERR)], 1);
         let all = seen(dir.path(), [5, 10, 25, 30]);
         assert_eq!(all, [Some((1, OUT)), None, None, Some((1, ERR))]);
+    }
+
+    #[test]
+    fn marks_of_bytes_that_did_not_reach_the_log_are_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut marks = writer(dir.path(), 1 << 20);
+        marks.note([(0, OUT), (10, ERR), (20, OUT)], 1);
+        marks.end_at(30);
+        assert_eq!(seen(dir.path(), [25]), [Some((1, OUT))]);
+        marks.end_at(15);
+        marks.note([(15, ERR)], 1);
+        assert_eq!(seen(dir.path(), [0, 12, 15, 99]), [OUT, ERR, ERR, ERR].map(|stream| Some((1, stream))));
+        marks.end_at(0);
+        assert_eq!(seen(dir.path(), [0]), [None]);
     }
 
     #[test]
@@ -273,7 +306,7 @@ mod tests {
         std::os::unix::fs::symlink(&precious, dir.path().join(NAME)).unwrap();
         std::fs::hard_link(&precious, dir.path().join(NEW)).unwrap();
         let mut marks = writer(dir.path(), 1 << 20);
-        marks.note([(0, OUT), (10, ERR)], 1_000);
+        marks.note([(0, OUT), (10, ERR)], 1);
         marks.cut(5, 7, 6);
         assert_eq!(seen(dir.path(), [0, 9]), [Some((1, OUT)), Some((1, ERR))]);
         assert_eq!(std::fs::read(&precious).unwrap(), b"data");

@@ -121,7 +121,11 @@ impl Chooser {
 /// Rows that a page moves by.
 const PAGE: usize = 10;
 
-/// How well a text fits what was typed: the letters in their order, better together and at the beginnings of words.
+/// More than any place within.
+const BEGINS: u32 = 50;
+
+/// How well a text fits what was typed: the letters in their order, better together and at the beginnings of words,
+/// best where the text begins so.
 /// `None` if they are not in it.
 pub(in crate::tui) fn fits(typed: &str, text: &str) -> Option<u32> {
     let text: Vec<char> = text.to_lowercase().chars().collect();
@@ -136,7 +140,8 @@ pub(in crate::tui) fn fits(typed: &str, text: &str) -> Option<u32> {
         };
         (last, from) = (Some(at), at + 1);
     }
-    Some(score)
+    let begins = text.starts_with(&typed.to_lowercase().trim().chars().collect::<Vec<_>>());
+    Some(score + if begins && last.is_some() { BEGINS } else { 0 })
 }
 
 #[cfg(test)]
@@ -149,6 +154,7 @@ mod tests {
         assert!(fits("cnl", "cancel").is_some());
         assert!(fits("can", "cancel") > fits("cnl", "cancel"));
         assert!(fits("pu", "place up") > fits("pu", "pxu"));
+        assert!(fits("the", "theme") > fits("the", "log of the job"));
         assert_eq!(fits("", "anything"), Some(0));
     }
 

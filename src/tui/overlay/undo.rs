@@ -77,7 +77,12 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, list: &UndoLis
         c.pieces(
             inner,
             y,
-            &[(" ", Role::Text), (&who, Role::Text), (&one.what, Role::Text), (&when, Role::Dim)],
+            &[
+                (if row == at { ">" } else { " " }, Role::Text),
+                (&who, Role::Text),
+                (&one.what, Role::Text),
+                (&when, Role::Dim),
+            ],
         );
         c.pieces_right(inner, y, &[(&left, Role::Dim)]);
         if row == at {

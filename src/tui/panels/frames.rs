@@ -29,10 +29,13 @@ pub(in crate::tui) fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     }
     let pane = layout::filtered(v.ui);
     let lists_jobs = matches!(pane, Pane::Queue | Pane::History);
-    let (mut text, role) = filtered(v, pane);
-    if lists_jobs && layout.kind != Kind::Compact {
-        text.push_str(&update::marks::words(v.ui, v.snap, pane));
-    }
+    let (plain, role) = filtered(v, pane);
+    let marks = if lists_jobs && layout.kind != Kind::Compact {
+        update::marks::words(v.ui, v.snap, pane)
+    } else {
+        String::new()
+    };
+    let mut text = format!("{plain}{marks}");
     let more =
         if v.ui.screen == Screen::History && looks::has_further(v.ui, v.snap) { "  End: older" } else { "" };
     let mut names = header::screens(v, true);
@@ -42,6 +45,14 @@ pub(in crate::tui) fn tabs(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout) {
     if is_filtered || lists_jobs && !fits {
         // A filtered list must not look like a short one: the filter goes before the names of the other screens.
         names.retain(|(name, role)| *role == Role::Title && name.starts_with('['));
+    }
+    if is_filtered {
+        let columns: usize = names.iter().map(|(name, _)| text::width(name)).sum();
+        let room = usize::from(layout.tabs.width).saturating_sub(columns + text::width(more) + 9);
+        let short = format!("/{}  {}", v.ui.filters.of(pane).text().trim(), statusline::counted(v, pane));
+        let wishes = [text, format!("{short}{marks}"), short];
+        let fitting = wishes.iter().find(|wish| text::width(wish) <= room);
+        text = fitting.cloned().unwrap_or_else(|| text::cut_end(&wishes[2], room));
     }
     let names: Vec<_> = names.iter().map(|(text, role)| (text.as_str(), *role)).collect();
     let tail = [(text.as_str(), role), (more, Role::Dim)];

@@ -56,7 +56,7 @@ fn rows_of(view: &LogView, line: &LogLine, columns: usize) -> usize {
         return 1;
     }
     let before = logmarks::columns(&line.mark, view.times);
-    (before + width(&plain(&line.text))).div_ceil(columns.max(1)).max(1)
+    width(&plain(&line.text)).div_ceil(columns.saturating_sub(before).max(1)).max(1)
 }
 
 /// The top line when the last line is at the bottom.
@@ -238,16 +238,21 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
         for pattern in view.search.iter().chain(&view.only) {
             text = pattern.mark(text, c.theme.style(Role::Search));
         }
-        if !view.wrap {
-            text = sideways(text, view.sideways);
-        }
-        let before = n.checked_sub(1).and_then(|n| view.window.lines.get(n)).map(|line| &line.mark);
-        text.spans.splice(..0, logmarks::pieces(&line.mark, before, view.times, &v.ui.tz, c.theme));
-        let pieces = if view.wrap { wrap(&text, columns) } else { vec![text] };
-        for piece in pieces {
+        let indent = logmarks::columns(&line.mark, view.times);
+        let pieces = if view.wrap {
+            wrap(&text, columns.saturating_sub(indent))
+        } else {
+            vec![sideways(text, view.sideways)]
+        };
+        let earlier = n.checked_sub(1).and_then(|n| view.window.lines.get(n)).map(|line| &line.mark);
+        let mut before = logmarks::pieces(&line.mark, earlier, view.times, &v.ui.tz, c.theme);
+        for mut piece in pieces {
             if at >= height {
                 return;
             }
+            // What goes on below stands under its beginning.
+            let blanks = vec![Span::raw(" ".repeat(indent))];
+            piece.spans.splice(..0, std::mem::replace(&mut before, blanks));
             c.line(area, at, &piece);
             at += 1;
         }
@@ -256,7 +261,7 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
 
 /// Other times, if the log has any.
 pub(in crate::tui) fn change_times(ui: &mut Ui) {
-    if ui.log.window.lines.iter().all(|line| line.mark.wall_ms.is_none()) {
+    if ui.log.window.lines.iter().all(|line| line.mark.second.is_none()) {
         ui.say(Level::Info, "nothing is known of when the lines of this log came", None);
         return;
     }

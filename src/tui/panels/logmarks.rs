@@ -58,19 +58,21 @@ pub(in crate::tui) fn pieces(
 ) -> Vec<Span<'static>> {
     let time = match times {
         Times::Off => None,
-        Times::Relative => Some(since(mark.wall_ms, before.and_then(|before| before.wall_ms))),
-        Times::Clock => Some(mark.wall_ms.map_or_else(String::new, |ms| clock(ms, tz))),
+        Times::Relative => Some(since(mark.second, before.and_then(|before| before.second))),
+        Times::Clock => {
+            Some(mark.second.map_or_else(String::new, |second| clock(second.saturating_mul(1000), tz)))
+        }
     };
     let time = time.map(|time| Span::styled(left(&time, times.columns()), theme.style(Role::Timestamp)));
     let stderr = is_stderr(mark).then(|| Span::styled(OF_STDERR, theme.style(Role::Stderr)));
     time.into_iter().chain(stderr).collect()
 }
 
-/// `+6s`: in whole seconds, as lines of one second are marked together.
+/// `+6s`
 fn since(own: Option<i64>, before: Option<i64>) -> String {
     let (Some(own), Some(before)) = (own, before) else { return String::new() };
     // A clock that was set back.
-    let seconds = (own.div_euclid(1000) - before.div_euclid(1000)).max(0);
+    let seconds = (own - before).max(0);
     match seconds {
         0..60 => format!("+{seconds}s"),
         60..3600 => format!("+{}m{:02}", seconds / 60, seconds % 60),
@@ -84,8 +86,8 @@ mod tests {
     use super::*;
     use crate::tui::look::colour::Depth;
 
-    fn mark(wall_ms: i64, stream: Stream) -> Mark {
-        Mark { at: 0, wall_ms: Some(wall_ms), stream: Some(stream) }
+    fn mark(second: i64, stream: Stream) -> Mark {
+        Mark { at: 0, second: Some(second), stream: Some(stream) }
     }
 
     fn shown(mark: &Mark, before: Option<&Mark>, times: Times) -> String {
@@ -97,8 +99,8 @@ mod tests {
 
     #[test]
     fn a_line_is_after_its_time_and_that_of_stderr_after_its_mark() {
-        let out = mark(33_961_999, Stream::Out);
-        let err = mark(33_967_000, Stream::Err);
+        let out = mark(33_961, Stream::Out);
+        let err = mark(33_967, Stream::Err);
         assert_eq!(shown(&out, None, Times::Off), "");
         assert_eq!(shown(&err, Some(&out), Times::Off), "! ");
         assert_eq!(shown(&err, Some(&out), Times::Relative), "+6s    ! ");
@@ -119,7 +121,7 @@ mod tests {
             (400_000, "+4d"),
             (-9, "+0s"),
         ] {
-            assert_eq!(since(Some(seconds * 1000), Some(0)), text);
+            assert_eq!(since(Some(seconds), Some(0)), text);
         }
     }
 }

@@ -88,7 +88,7 @@ impl Pattern {
     }
 
     /// Whether a line as its program wrote it matches.
-    fn is_in(&self, raw: &[u8]) -> bool {
+    pub(in crate::tui) fn is_in(&self, raw: &[u8]) -> bool {
         if needs_tidying(raw) {
             self.regex.is_match(plain(&tidy(raw)).as_bytes())
         } else {

@@ -53,7 +53,7 @@ impl Line {
 /// With fewer columns the text has them all.
 const TAIL_FROM: usize = 40;
 
-/// The worst first: what failed, the lost scheduler, a cancel that can still be undone, what an operator must do something
+/// The worst first: what just failed, the lost scheduler, a cancel that can still be undone, what an operator must do something
 /// about, news, what else an operator must know. What is done later than a cancel goes before it.
 fn message(v: &View<'_>, room: usize) -> Option<Line> {
     let said = v.ui.message.as_ref();
@@ -61,8 +61,11 @@ fn message(v: &View<'_>, room: usize) -> Option<Line> {
     let news = || said.map(|message| told(v, message, room));
     let newest = closing.as_ref().is_some_and(|(_, asked)| !v.ui.deeds.newer_than(*asked));
     let (first, then) = if newest { (closing, None) } else { (None, closing) };
+    let failed = said.filter(|message| message.level > Level::Info);
+    // One that a person has gone on after gives way for the seconds that a cancel can still be undone.
+    let fresh = failed.filter(|message| message.armed || first.is_none());
     mistyped(v)
-        .or_else(|| said.filter(|message| message.level > Level::Info).map(|message| told(v, message, room)))
+        .or_else(|| fresh.map(|message| told(v, message, room)))
         .or_else(|| lost(v))
         .or(first.map(|(line, _)| line))
         .or_else(|| notice(v, room).filter(|line| line.role == Role::ToastError))

@@ -89,7 +89,7 @@ pub enum LogState {
     NotYet,
     /// It got shorter: wall milliseconds.
     Truncated(i64),
-    /// Another file has its name: wall milliseconds.
+    /// Another file has its name: wall milliseconds. Who follows it sees that one's end, if it has one.
     Replaced(i64),
     /// It was there and is no more.
     Gone,
@@ -116,7 +116,9 @@ fn window(file: &File, size: u64, path: &Path, from: LogFrom) -> io::Result<LogW
     let (begin, end) = match from {
         LogFrom::Tail => (size.saturating_sub(REACH), size),
         LogFrom::Around(at) => {
-            let at = at.min(size);
+            // What was cut away while it was read is a hole.
+            let data = rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)).unwrap_or(at);
+            let at = data.min(size);
             (at.saturating_sub(REACH), size.min(at.saturating_add(2 * REACH)))
         }
     };
@@ -220,6 +222,8 @@ struct Looking {
     /// The file as it was opened last, which file that is, and its size.
     file: Option<(File, u64, u64)>,
     state: LogState,
+    /// It has a hole: more was printed than the log may have, and the middle of it is cut away.
+    has_hole: bool,
     /// When it was seen to be shorter or another, and whether it has grown since.
     lost_ms: u64,
     has_grown: bool,
@@ -358,6 +362,7 @@ impl Looking {
             want,
             watch: None,
             file: None,
+            has_hole: false,
             state: LogState::Reading,
             lost_ms: 0,
             has_grown: false,
@@ -412,15 +417,22 @@ impl Looking {
             Ok((file, stat)) => {
                 let (which, size) = (stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0));
                 self.file = Some((file, which, size));
+                let had_hole = std::mem::replace(&mut self.has_hole, stat.st_blocks < stat.st_size / 512);
                 match before {
                     Some((old, _)) if old != which => LogState::Replaced(clock::wall_ms()),
+                    // Its two parts were put together when the run was over.
+                    Some((_, old)) if old > size && had_hole && self.follows(size) => {
+                        (self.sieve, self.count, self.fresh) = (None, LineCount::default(), None);
+                        LogState::There
+                    }
                     Some((_, old)) if old > size => LogState::Truncated(clock::wall_ms()),
                     // Said until the file grows again, and long enough to be read.
                     Some((_, old)) => {
                         self.has_grown |= old < size;
                         let is_kept = clock::monotonic().0 < self.lost_ms + KEPT_MS;
                         let is_lost = matches!(self.state, LogState::Truncated(_) | LogState::Replaced(_));
-                        let stays = !self.has_grown || (is_lost && is_kept);
+                        let is_over = self.has_grown || self.follows(size);
+                        let stays = !is_over || (is_lost && is_kept);
                         if stays { self.state.clone() } else { LogState::There }
                     }
                     None => LogState::There,
@@ -453,13 +465,25 @@ impl Looking {
         }
     }
 
+    /// Whether the end of the log is looked at, and it has one: nobody is in the middle of reading what is gone.
+    fn follows(&self, size: u64) -> bool {
+        self.want.from == LogFrom::Tail && size > 0
+    }
+
     /// What is to be seen. Where the file cannot be read, or is not what it was, the lines seen last stay.
     fn window(&self) -> LogWindow {
         let path = self.want.path.clone();
         let kept = |state| LogWindow { path: path.clone(), state, ..self.told.clone() };
-        let (Some((file, _, size)), LogState::There) = (&self.file, &self.state) else {
-            return kept(self.state.clone());
+        let Some((file, _, size)) = &self.file else { return kept(self.state.clone()) };
+        let is_shown = match self.state {
+            LogState::There => true,
+            // The next attempt's, mostly.
+            LogState::Replaced(_) => self.follows(*size),
+            _ => false,
         };
+        if !is_shown {
+            return kept(self.state.clone());
+        }
         let mut window = match &self.sieve {
             None => match window(file, *size, &path, self.want.from) {
                 Ok(window) => window,
@@ -467,11 +491,11 @@ impl Looking {
             },
             Some(sieve) => {
                 let (lines, begin, end) = sieve.found(*size);
-                let state = LogState::There;
                 let sifting = !sieve.is_done();
-                LogWindow { path, lines, begin, end, size: *size, state, sifting, ..LogWindow::default() }
+                LogWindow { path, lines, begin, end, size: *size, sifting, ..LogWindow::default() }
             }
         };
+        window.state = self.state.clone();
         mark(&mut window.lines, &self.want.path);
         if self.want.since.is_some() {
             let first = window.lines.first().map_or(0, |line| line.at);
@@ -588,11 +612,12 @@ mod tests {
     #[test]
     fn each_line_is_told_by_the_mark_that_holds_at_its_end_also_behind_a_link() {
         let (dir, path) = file(b"out\nerr\n10%\r20%\nlast");
-        let marks = [(0, 1, 1_000), (4, 2, 1_000), (12, 2, 5_000), (16, 1, 5_000)];
-        let records = marks.iter().flat_map(|(at, stream, ms): &(u64, u64, u64)| {
-            [at.to_le_bytes(), (ms << 2 | stream).to_le_bytes()].concat()
-        });
-        std::fs::write(dir.path().join(marks::NAME), records.collect::<Vec<u8>>()).unwrap();
+        let marks = [(0_u128, 1_u128, 1_u128), (4, 2, 1), (12, 2, 5), (16, 1, 5)];
+        let records: Vec<u8> = marks
+            .iter()
+            .flat_map(|(at, stream, second)| (at | stream << 56 | second << 58).to_le_bytes()[..12].to_vec())
+            .collect();
+        std::fs::write(dir.path().join(marks::NAME), records).unwrap();
         let jobs = tempfile::tempdir().unwrap();
         let link = jobs.path().join("log.txt");
         std::os::unix::fs::symlink(&path, &link).unwrap();
@@ -604,14 +629,14 @@ mod tests {
                 sieve.step(file, *size).unwrap();
             }
             let lines = looking.window().lines.into_iter();
-            lines.map(|line| (line.text, line.mark.stream, line.mark.wall_ms)).collect::<Vec<_>>()
+            lines.map(|line| (line.text, line.mark.stream, line.mark.second)).collect::<Vec<_>>()
         };
-        let line = |text: &str, stream, ms| (text.to_owned(), Some(stream), Some(ms));
+        let line = |text: &str, stream, second| (text.to_owned(), Some(stream), Some(second));
         let all = [
-            line("out", Stream::Out, 1_000),
-            line("err", Stream::Err, 1_000),
-            line("20%", Stream::Err, 5_000),
-            line("last", Stream::Out, 5_000),
+            line("out", Stream::Out, 1),
+            line("err", Stream::Err, 1),
+            line("20%", Stream::Err, 5),
+            line("last", Stream::Out, 5),
         ];
         assert_eq!(seen(want(&link, LogFrom::Tail)), all);
         let only = Some(Pattern::new("re:[0t]").unwrap());
@@ -619,7 +644,9 @@ mod tests {
         assert_eq!(seen(LogWant { only, ..want(&link, LogFrom::Tail) }), sifted);
         std::fs::remove_file(dir.path().join(marks::NAME)).unwrap();
         assert!(
-            seen(want(&link, LogFrom::Tail)).iter().all(|(_, stream, ms)| stream.is_none() && ms.is_none())
+            seen(want(&link, LogFrom::Tail))
+                .iter()
+                .all(|(_, stream, second)| stream.is_none() && second.is_none())
         );
     }
 
@@ -649,19 +676,52 @@ mod tests {
         }
         is_over(&mut looking);
         assert_eq!(see(&mut looking), (LogState::There, 3), "what came meanwhile is shown");
-        std::fs::write(&none, "another\n").unwrap();
+        std::fs::write(&path, "").unwrap();
+        assert!(matches!(see(&mut looking), (LogState::Truncated(_), 3)));
+        is_over(&mut looking);
+        assert!(matches!(see(&mut looking), (LogState::Truncated(_), 3)), "until there is something else");
+        append(b"z\n");
+        assert_eq!(see(&mut looking), (LogState::There, 1));
+        std::fs::write(&none, "another\nattempt\n").unwrap();
         std::fs::rename(&none, &path).unwrap();
+        for _ in 0..2 {
+            let seen = see(&mut looking);
+            assert!(matches!(seen, (LogState::Replaced(_), 2)), "its end, and that it is another: {seen:?}");
+        }
         is_over(&mut looking);
-        let seen = see(&mut looking);
-        assert!(matches!(seen, (LogState::Replaced(_), 3)), "{seen:?}");
-        is_over(&mut looking);
-        let seen = see(&mut looking);
-        assert!(matches!(seen, (LogState::Replaced(_), 3)), "until it grows: {seen:?}");
-        append(b"y\n");
         assert_eq!(see(&mut looking), (LogState::There, 2));
         std::fs::remove_file(&path).unwrap();
         assert_eq!(see(&mut looking), (LogState::Gone, 2));
         assert_eq!(see(&mut looking), (LogState::Gone, 2));
+    }
+
+    #[test]
+    fn a_log_whose_middle_is_cut_is_shown_where_it_has_lines_and_to_its_end_when_it_is_put_together() {
+        let (_dir, path) = file(&numbered(300_000));
+        let log = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let (from, to) = (1_u64 << 20, 3_u64 << 20);
+        let hole = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+        if rustix::fs::fallocate(&log, hole, from, to - from).is_err() {
+            println!("SKIPPED: the file system makes no holes");
+            return;
+        }
+        let stopped = read_window(&path, LogFrom::Around(2 << 20)).unwrap();
+        assert!(
+            stopped.lines[0].at >= to && !stopped.lines[0].text.is_empty(),
+            "{:?}",
+            stopped.lines.first()
+        );
+        let mut looking = Looking::new(want(&path, LogFrom::Tail));
+        looking.look();
+        looking.told = looking.window();
+        let mut rest = vec![0; (300_000 * 13 - to) as usize];
+        log.read_exact_at(&mut rest, to).unwrap();
+        rest.extend(b"the end\n");
+        log.write_all_at(&rest, from).unwrap();
+        log.set_len(from + rest.len() as u64).unwrap();
+        looking.look();
+        let window = looking.window();
+        assert_eq!((window.state.clone(), last(&window)), (LogState::There, "the end"));
     }
 
     #[test]
@@ -700,12 +760,21 @@ mod tests {
         let (send, arrives, _thread) = reader();
         send.send(LogMessage::Want(Some(want(&path, LogFrom::Tail)))).unwrap();
         let mut id = 0;
-        let mut find = |typed: &str, from: u64, inclusive: bool, forward: bool| {
+        let mut find_in = |only: Option<&str>, typed: &str, from: u64, inclusive: bool, forward: bool| {
             id += 1;
             let pattern = Pattern::new(typed).unwrap();
-            send.send(LogMessage::Find(Some(LogFind { id, pattern, from, inclusive, forward }))).unwrap();
+            let only = only.map(|only: &str| Pattern::new(only).unwrap());
+            let find = LogFind { id, pattern, only, from, inclusive, forward };
+            send.send(LogMessage::Find(Some(find))).unwrap();
             found(&arrives, id)
         };
+        // Among the lines that are shown, whatever is between them.
+        assert_eq!(find_in(Some("re:3$"), "0001", 0, true, true), LogFound::Line(13 * 13, false));
+        assert_eq!(
+            find_in(Some("re:3$"), "00015", 13 * 199_999, false, false),
+            LogFound::Line(13 * 1_593, false)
+        );
+        let mut find = |typed: &str, from, inclusive, forward| find_in(None, typed, from, inclusive, forward);
         let middle = 13 * 100_000;
         for (from, forward, wraps) in
             [(0, true, false), (middle, true, true), (middle + 13, true, true), (13 * 199_999, false, false)]

@@ -22,6 +22,8 @@ pub struct LogFind {
     pub id: u64,
     /// What is searched for.
     pub pattern: Pattern,
+    /// Only lines that match this too are shown.
+    pub only: Option<Pattern>,
     /// The byte at which a line begins: forward the search begins after this line, backward before it.
     pub from: u64,
     /// That line too.
@@ -104,6 +106,9 @@ impl Finder {
         let begin = self.at + skip as u64;
         let mut found = None;
         let _all = self.ask.pattern.lines(body, |line| {
+            if !self.is_shown(&body[line.clone()]) {
+                return ControlFlow::Continue(());
+            }
             found = Some(begin + line.start as u64);
             ControlFlow::Break(())
         });
@@ -126,8 +131,11 @@ impl Finder {
         let skip = if from == 0 { 0 } else { first(&bytes).filter(|at| *at < bytes.len()).unwrap_or(0) };
         let begin = from + skip as u64;
         let mut found = None;
-        let _all = self.ask.pattern.lines(&bytes[skip..], |line| {
-            found = Some(begin + line.start as u64);
+        let body = &bytes[skip..];
+        let _all = self.ask.pattern.lines(body, |line| {
+            if self.is_shown(&body[line.clone()]) {
+                found = Some(begin + line.start as u64);
+            }
             ControlFlow::Continue(())
         });
         self.at = begin;
@@ -138,6 +146,10 @@ impl Finder {
     fn line(&self, at: u64) -> LogFound {
         let passed = if self.ask.forward { at > self.ask.from } else { at < self.ask.from };
         if self.is_wrapped && passed { LogFound::Nothing } else { LogFound::Line(at, self.is_wrapped) }
+    }
+
+    fn is_shown(&self, line: &[u8]) -> bool {
+        self.ask.only.as_ref().is_none_or(|only| only.is_in(line))
     }
 
     fn wrap(&mut self, to: u64) -> Option<LogFound> {

@@ -93,7 +93,8 @@ fn start(ui: &mut Ui, from: u64, forward: bool, inclusive: bool) {
     let Some(pattern) = ui.log.search.clone() else { return };
     ui.log.finds += 1;
     ui.log.searched = 0;
-    ui.log.find = Some(LogFind { id: ui.log.finds, pattern, from, inclusive, forward });
+    let only = ui.log.only.clone();
+    ui.log.find = Some(LogFind { id: ui.log.finds, pattern, only, from, inclusive, forward });
 }
 
 /// How the search stands.
