@@ -536,16 +536,10 @@ fn a_log_has_both_streams_in_order_and_knows_whose_each_line_is_and_when_it_came
 
 #[test]
 fn where_no_signals_can_be_queued_nothing_is_lost_and_each_line_is_known() {
-    let dir = tempfile::tempdir().unwrap();
-    let run_dir = dir.path().join("run");
-    std::fs::create_dir(&run_dir).unwrap();
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    ours.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut child = std::process::Command::new("sh")
-        .args(["-c", "ulimit -i 0; exec \"$0\" supervise", env!("CARGO_BIN_EXE_overnight")])
-        .stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(theirs)))
-        .spawn()
-        .unwrap();
+    let (dir, run_dir) = bare_dirs();
+    let exec = "ulimit -i 0; exec \"$0\" supervise";
+    let (mut child, ours) =
+        bare(std::process::Command::new("sh").args(["-c", exec, env!("CARGO_BIN_EXE_overnight")]));
     let text = "for n in $(seq 2000); do echo out $n; echo err $n >&2; done; exec >&-; echo err last >&2";
     let spec = bare_spec(dir.path(), &run_dir, 1, text);
     let path = spec.log.clone();
@@ -636,16 +630,9 @@ fn a_shutdown_signal_to_the_supervisor_does_not_blind_it() {
 
 #[test]
 fn one_lease_runs_its_attempts_in_turn() {
-    let dir = tempfile::tempdir().unwrap();
-    let run_dir = dir.path().join("run");
-    std::fs::create_dir(&run_dir).unwrap();
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    ours.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_overnight"))
-        .arg("supervise")
-        .stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(theirs)))
-        .spawn()
-        .unwrap();
+    let (dir, run_dir) = bare_dirs();
+    let (mut child, ours) =
+        bare(std::process::Command::new(env!("CARGO_BIN_EXE_overnight")).arg("supervise"));
     let first = bare_spec(dir.path(), &run_dir, 1, "exit 75");
     let second = bare_spec(dir.path(), &run_dir, 2, "exit 3");
     for order in [Order::Launch(Box::new(first)), Order::NextAttempt(Box::new(second)), Order::Ping] {
@@ -672,6 +659,22 @@ fn one_lease_runs_its_attempts_in_turn() {
     assert_eq!(seen.iter().filter(|line| *line != "intent 2").collect::<Vec<_>>(), told);
     let state = record::read(&run_dir.join(record::NAME)).unwrap();
     assert_eq!(state.ended().map(|ended| ended.attempt), Some(AttemptNo(2)));
+}
+
+/// A directory, and a run directory in it.
+fn bare_dirs() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let run_dir = dir.path().join("run");
+    std::fs::create_dir(&run_dir).unwrap();
+    (dir, run_dir)
+}
+
+/// A supervisor without an engine, and the engine's end of its channel.
+fn bare(command: &mut std::process::Command) -> (std::process::Child, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(PATIENCE)).unwrap();
+    let theirs = std::process::Stdio::from(std::os::fd::OwnedFd::from(theirs));
+    (command.stdin(theirs).spawn().unwrap(), ours)
 }
 
 fn bare_spec(dir: &Path, run_dir: &Path, attempt: u32, text: &str) -> LaunchSpec {

@@ -174,7 +174,7 @@ pub(in crate::tui) const fn can_start(ui: &Ui) -> bool {
 
 fn start(ui: &mut Ui) -> Vec<UiCommand> {
     if can_start(ui) {
-        ui.say(Level::Info, "starting the scheduler", None);
+        ui.say(Level::Info, "starting the scheduler, with the GPUs of config.toml", None);
         return vec![UiCommand::Start];
     }
     let why = if ui.connected() { "the scheduler runs" } else { "the scheduler cannot be started from here" };
