@@ -6,7 +6,7 @@ use super::session::Session;
 use super::{CliError, Exit, Io, Setup, folder};
 use crate::beneath;
 use crate::client::ClientError;
-use crate::model::{Cursor, JobId};
+use crate::model::{Bytes, Cursor, JobId};
 use crate::protocol::JobDetail;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::SeekFrom;
@@ -178,7 +178,8 @@ fn find_last(file: &File, recent: &[u8]) -> std::io::Result<Option<u64>> {
         }
     }
     let known = recent.len() == RECENT;
-    let at = bytes[..got].windows(recent.len().max(1)).rposition(|place| place == recent);
+    // Of lines that come again and again the first: they are printed twice rather than not at all.
+    let at = bytes[..got].windows(recent.len().max(1)).position(|place| place == recent);
     Ok(at.filter(|_| known).map(|at| from + (at + recent.len()) as u64))
 }
 
@@ -256,12 +257,18 @@ impl Tail {
         }
         let mut chunk = vec![0_u8; 1 << 16];
         loop {
+            let before = *position;
             let read = match read_data(file, position, &mut chunk) {
                 Ok(Some(read)) => read,
                 Ok(None) => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(failed(error)),
             };
+            let skipped = position.saturating_sub(before + read.len() as u64);
+            // Not where the log says so itself.
+            if skipped > BLOCK && !self.recent.ends_with(b" ---\n") {
+                io.note(&format!("{} of the log were cut before they were read", Bytes(skipped)));
+            }
             self.recent.extend_from_slice(read);
             let old = self.recent.len().saturating_sub(RECENT);
             self.recent.drain(..old);

@@ -9,6 +9,7 @@ use super::marks::{MarkWriter, Stream};
 use super::streams::Printed;
 use crate::model::Bytes;
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -189,6 +190,8 @@ impl Log {
         let mark = self.gap_mark();
         let written = self.file.write_all_at(&mark, self.len).is_ok();
         if written {
+            self.marks.unknown(self.len);
+            self.begins = true;
             self.len += mark.len() as u64;
             self.lost = 0;
         }
@@ -201,9 +204,14 @@ impl Log {
         let keep = self.bound - self.head - self.bound / 8;
         let from = (self.len - keep) / BLOCK * BLOCK;
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        if fallocate(&self.file, hole, self.tail, from - self.tail).is_err() {
-            self.solid = true;
-            return;
+        match fallocate(&self.file, hole, self.tail, from - self.tail) {
+            Ok(()) => {}
+            // At the next writing.
+            Err(Errno::INTR | Errno::NOSPC) => return,
+            Err(_) => {
+                self.solid = true;
+                return;
+            }
         }
         self.tail = from;
         self.marks.cut(self.head, from, from);

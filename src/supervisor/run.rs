@@ -22,7 +22,8 @@ const ROUND_LONGEST_MS: u64 = 200;
 /// How much of what is printed is read before other things get their turn.
 const BYTES_A_TURN: usize = 1 << 20;
 const READS_A_TURN: usize = 64;
-/// More than the pipes hold, of writes as short as can be.
+/// More than the pipes hold.
+const DRAIN_BYTES: usize = 4 << 20;
 const DRAIN_READS: usize = 1024;
 /// Less than this between the clocks is their rounding, not a suspend.
 const SUSPEND_NOISE_MS: u64 = 20;
@@ -108,14 +109,7 @@ impl Running {
 
     /// Moves what was printed into the log, some of it at a time.
     pub(super) fn pump(&mut self) {
-        let mut bytes = 0;
-        for _ in 0..READS_A_TURN {
-            let Some(read) = self.pump_once() else { return };
-            bytes += read;
-            if bytes >= BYTES_A_TURN {
-                return;
-            }
-        }
+        self.pump_some(READS_A_TURN, BYTES_A_TURN);
     }
 
     /// A child of the supervisor has ended.
@@ -203,7 +197,7 @@ impl Running {
         let at = clock::now();
         self.peak = self.peak.max(largest.unwrap_or(0));
         // Everybody who could write is gone, so this ends; a process that a kill did not end may still write.
-        (0..DRAIN_READS).map_while(|_| self.pump_once()).for_each(drop);
+        self.pump_some(DRAIN_READS, DRAIN_BYTES);
         let end = self.end();
         self.notes.extend(hints::hints(&end, &self.log_end(&end)));
         self.notes.extend(self.log.note());
@@ -326,9 +320,16 @@ impl Running {
         if suspended < SUSPEND_NOISE_MS { 0 } else { suspended }
     }
 
-    fn pump_once(&mut self) -> Option<usize> {
+    fn pump_some(&mut self, reads: usize, most: usize) {
         let Self { streams, log, .. } = self;
-        streams.read(|printed| log.write(printed, clock::wall_ms()))
+        let mut bytes = 0;
+        for _ in 0..reads {
+            let Some(read) = streams.read(|printed| log.write(printed, clock::wall_ms())) else { return };
+            bytes += read;
+            if bytes >= most {
+                return;
+            }
+        }
     }
 }
 

@@ -2,17 +2,18 @@
 //!
 //! Two pipes that are read when they are ready lose the order between them. So each write is a packet of its own
 //! (`O_DIRECT` in pipe(2)), and a queued signal says which pipe it went into (`F_SETSIG` in fcntl(2)); signals of one
-//! number come in the order in which they were sent (signal(7)). One signal, one write.
+//! number come in the order in which they were sent (signal(7)).
 //!
 //! Two things a signal does not say. A write of more than a page is several packets: full ones are read together with
 //! what follows them. And a writer that finds its pipe full makes one signal more. Those are known by their place: the
 //! signals are taken, then all that is in a pipe is moved aside at once, and only then does the writer go on. So what
 //! was signalled is there, and a signal for which nothing is left was of a full pipe. One that is sent between the two
-//! steps is taken for a write: after 128 writes that nobody has read, a line may come before an earlier one of the other
+//! steps is taken for a write: after 64 writes that nobody has read, a line may come before an earlier one of the other
 //! stream. What was written to one stream keeps its order always, and is known to be of it.
 //!
 //! Whoever opens `/dev/stderr` anew writes no packets: while nobody reads, such writes join those after them in the same
-//! pipe. Where the kernel has no such signals both streams share one pipe, and nothing is said of where a line came from.
+//! pipe. Where the kernel has no such signals, or the user's pipes have all the memory that they may have, both streams
+//! share one pipe, and nothing is said of where a line came from.
 
 use super::marks::Stream;
 use rustix::event::{PollFd, PollFlags};
@@ -30,11 +31,13 @@ const F_OWNER_TID: i32 = 0;
 const TOLD: usize = 128;
 const SIGNAL_AT: usize = 0;
 const DESCRIPTOR_AT: usize = 20;
-/// Signals taken at a time.
+/// Signals taken at a time, and how many times: a writer that is told to come again, and does at once, sends them without
+/// an end until its pipe is cleared.
 const SIGNALS: usize = 32;
+const TAKEN: usize = 64;
 /// Sizes for what is moved aside, the first that is allowed: all pipes of a user without privileges have a bound. The
 /// pipe that is written into has half of it, and holds as many writes as that has pages.
-const SIZES: [usize; 3] = [1 << 20, 512 << 10, 256 << 10];
+const SIZES: [usize; 2] = [512 << 10, 256 << 10];
 /// What is read, and handed on, at a time.
 const BUFFER: usize = 16 << 10;
 
@@ -43,8 +46,29 @@ const BUFFER: usize = 16 << 10;
 pub(super) struct Streams {
     source: Source,
     printed: Printed,
-    /// What one reading reads into: a buffer shorter than a packet would lose the rest of it.
-    buffer: Box<[u8]>,
+    buffer: Buffer,
+}
+
+/// What one reading reads into.
+#[derive(Debug)]
+struct Buffer(Vec<u8>);
+
+impl Buffer {
+    /// For so many bytes that are there: a reading goes on over what is no packet into the next one, and what has no room
+    /// of that is lost.
+    fn of(&mut self, bytes: usize) -> &mut [u8] {
+        if self.0.len() < bytes {
+            self.0.resize(bytes, 0);
+        }
+        &mut self.0
+    }
+
+    /// Gives back what only a flood needs.
+    fn shrink(&mut self) {
+        if self.0.len() > BUFFER {
+            self.0 = vec![0; BUFFER];
+        }
+    }
 }
 
 /// The ends that are written into.
@@ -91,7 +115,7 @@ pub(super) struct Printed {
 struct Told {
     /// The pipes they name, in order.
     pipes: Vec<RawFd>,
-    /// There were more than can be queued.
+    /// There were more than can be queued, or than are taken.
     is_overrun: bool,
 }
 
@@ -153,8 +177,7 @@ impl Streams {
     }
 
     fn of(source: Source) -> Self {
-        let buffer = vec![0; rustix::param::page_size().max(BUFFER)].into_boxed_slice();
-        Self { source, printed: Printed::default(), buffer }
+        Self { source, printed: Printed::default(), buffer: Buffer(vec![0; BUFFER]) }
     }
 
     /// What to wait for: one is readable when there is something to read.
@@ -180,6 +203,9 @@ impl Streams {
             Source::Together(pipe) => reader.any(pipe),
         };
         self.printed.hand_on(&mut take);
+        if read.is_none() {
+            self.buffer.shrink();
+        }
         read
     }
 }
@@ -192,6 +218,11 @@ impl Pipe {
         let (fd, end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)?;
         fcntl_setpipe_size(&fd, size / 2)?;
         tell_by(fd.as_fd(), signal)?;
+        // Where nothing may be moved nothing would ever be read.
+        match splice(&fd, None, &put, None, 1, SpliceFlags::NONBLOCK) {
+            Err(Errno::AGAIN) => {}
+            result => return Err(result.err().unwrap_or(Errno::INVAL).into()),
+        }
         Ok((Self { stream, fd, aside, put, moves: VecDeque::new(), is_over: false, ahead: 0 }, end))
     }
 
@@ -233,7 +264,7 @@ impl Pipe {
 /// Reads into what is handed on.
 struct Reader<'a, T> {
     printed: &'a mut Printed,
-    buffer: &'a mut [u8],
+    buffer: &'a mut Buffer,
     take: &'a mut T,
 }
 
@@ -256,10 +287,13 @@ impl<T: FnMut(&Printed)> Reader<'_, T> {
         }
         // Writes that are not over, or that are so new that their signals are still to come.
         for pipe in pipes {
+            let mut ahead = 0;
             while let (more @ 1.., is_whole) = self.write(pipe) {
                 read += more;
-                pipe.ahead += usize::from(is_whole && !told.is_overrun);
+                ahead += usize::from(is_whole);
             }
+            // A signal that was dropped, or did not come at once, is not waited for.
+            pipe.ahead = if told.is_overrun || !is_news && ahead == 0 { 0 } else { pipe.ahead + ahead };
         }
         (is_news || read > 0).then_some(read)
     }
@@ -270,7 +304,8 @@ impl<T: FnMut(&Printed)> Reader<'_, T> {
         let page = rustix::param::page_size();
         let mut all = 0;
         loop {
-            match rustix::io::read(&pipe.aside, &mut *self.buffer) {
+            let room = self.buffer.of(pipe.moves.iter().sum());
+            match rustix::io::read(&pipe.aside, room) {
                 Ok(read @ 1..) => {
                     self.add(Some(pipe.stream), read);
                     all += read;
@@ -288,7 +323,7 @@ impl<T: FnMut(&Printed)> Reader<'_, T> {
     /// What there is.
     fn any(&mut self, open: &mut Option<OwnedFd>) -> Option<usize> {
         let pipe = open.as_ref()?;
-        match rustix::io::read(pipe, &mut *self.buffer) {
+        match rustix::io::read(pipe, self.buffer.of(BUFFER)) {
             Ok(0) => {
                 *open = None;
                 None
@@ -303,7 +338,7 @@ impl<T: FnMut(&Printed)> Reader<'_, T> {
     }
 
     fn add(&mut self, stream: Option<Stream>, read: usize) {
-        self.printed.add(stream, &self.buffer[..read]);
+        self.printed.add(stream, &self.buffer.0[..read]);
         if self.printed.bytes.len() >= BUFFER {
             self.printed.hand_on(self.take);
         }
@@ -314,7 +349,7 @@ impl<T: FnMut(&Printed)> Reader<'_, T> {
 fn told(signals: &OwnedFd) -> Told {
     let mut told = Told::default();
     let mut taken = [0; TOLD * SIGNALS];
-    loop {
+    for _ in 0..TAKEN {
         let read = rustix::io::read(signals, &mut taken).unwrap_or(0);
         for signal in taken[..read].chunks_exact(TOLD) {
             let word = |at: usize| {
@@ -333,6 +368,8 @@ fn told(signals: &OwnedFd) -> Told {
             return told;
         }
     }
+    told.is_overrun = true;
+    told
 }
 
 /// A descriptor on which a signal is read, and SIGIO, which comes instead of one that cannot be queued. Neither comes any
@@ -423,16 +460,16 @@ mod tests {
             let mut n = 0;
             while let Ok(()) = may_go.recv() {
                 // As much as a pipe holds while nobody reads.
-                for _ in 0..120 {
+                for _ in 0..60 {
                     to[usize::from(n % 7 < 3)].write_all(format!("{n}\n").as_bytes()).unwrap();
                     n += 1;
                 }
             }
         });
         let mut seen = Vec::new();
-        for bursts in 1..=100 {
+        for bursts in 1..=200 {
             go.send(()).unwrap();
-            while seen.len() < bursts * 120 {
+            while seen.len() < bursts * 60 {
                 poll(&mut streams.poll_fds(), None).unwrap();
                 let mut take = |printed: &Printed| {
                     for (_, stream, bytes) in printed.runs() {
@@ -514,6 +551,50 @@ mod tests {
         let (out, err) = (Some(Stream::Out), Some(Stream::Err));
         let wanted = [(err, 7), (out, length), (err, 13), (out, length), (err, 13), (out, length), (err, 6)];
         assert_eq!(lengths, wanted);
+    }
+
+    #[test]
+    fn what_is_no_packet_takes_nothing_of_the_packet_after_it() {
+        let (streams, ends) = Streams::make().unwrap();
+        let anew =
+            std::fs::OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", ends.out.as_raw_fd()));
+        let (mut anew, mut out) = (anew.unwrap(), File::from(ends.out));
+        anew.write_all(&[b'a'; 14_000]).unwrap();
+        out.write_all(&[b'b'; 4096]).unwrap();
+        anew.write_all(&vec![b'c'; 40_000]).unwrap();
+        out.write_all(&[b'd'; 4096]).unwrap();
+        drop((anew, out, ends.err));
+        let all = own(&all(streams), Stream::Out);
+        let count = |byte: char| all.chars().filter(|c| *c == byte).count();
+        assert_eq!(['a', 'b', 'c', 'd'].map(count), [14_000, 4096, 40_000, 4096]);
+    }
+
+    #[test]
+    fn a_writer_that_tries_again_and_again_does_not_hold_up_the_reader() {
+        let (mut streams, ends) = Streams::make().unwrap();
+        rustix::io::ioctl_fionbio(&ends.out, true).unwrap();
+        let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let writers: Vec<_> = (0..3)
+            .map(|_| {
+                let (out, is_over) = (File::from(ends.out.try_clone().unwrap()), is_over.clone());
+                std::thread::spawn(move || {
+                    let mut out = &out;
+                    while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                        let _full = out.write(b"line\n");
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..200 {
+            streams.read(|_| {});
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        drop(ends);
+        let rest = all(streams);
+        assert!(rest.iter().all(|(stream, piece)| *stream == Some(Stream::Out) && piece.len() % 5 == 0));
     }
 
     #[test]

@@ -66,8 +66,14 @@ impl MarkWriter {
         }
     }
 
+    /// Nothing is known of what is written from this byte on, up to the next line.
+    pub(in crate::supervisor) fn unknown(&mut self, at: u64) {
+        (self.last, self.missed) = (None, self.missed.or(Some(at)));
+    }
+
     /// The log ends here: what was noted of bytes from here on is not so.
     pub(in crate::supervisor) fn end_at(&mut self, len: u64) {
+        self.missed = self.missed.map(|at| at.min(len));
         let before = self.count;
         while let Some(last) = self.count.checked_sub(1) {
             if !matches!(self.mark(last), Ok(mark) if mark.at >= len) {
@@ -87,6 +93,7 @@ impl MarkWriter {
 
     /// What was between two bytes of the log is cut, and what began at the second one begins at `to`.
     pub(in crate::supervisor) fn cut(&mut self, from: u64, tail: u64, to: u64) {
+        self.missed = self.missed.map(|at| if at < from { at } else { at.max(tail) - tail + to });
         if self.file.is_some() && self.write_anew(from, tail, to).is_err() {
             self.give_up(to);
         }
@@ -100,10 +107,15 @@ impl MarkWriter {
             self.count = 0;
         }
         let Some(file) = &self.file else { return Ok(()) };
-        // Over what a failed writing left.
-        file.write_all_at(records, self.count * RECORD as u64)?;
-        self.count += (records.len() / RECORD) as u64;
-        Ok(())
+        let end = self.count * RECORD as u64;
+        let written = file.write_all_at(records, end);
+        if written.is_err() {
+            // Half of them: a reader counts by the length.
+            file.set_len(end)?;
+        } else {
+            self.count += (records.len() / RECORD) as u64;
+        }
+        written
     }
 
     fn create(&self, name: &str) -> io::Result<File> {
@@ -160,6 +172,9 @@ impl MarkWriter {
                 keep(Mark { at: mark.at - tail + to, ..mark })?;
             }
         }
+        if !is_over {
+            keep(Mark { at: from, ..Mark::default() })?;
+        }
         if let Some(held) = held.take_known() {
             keep(Mark { at: to, ..held })?;
         }
@@ -172,7 +187,9 @@ impl MarkWriter {
 
     /// Without marks until the next line.
     fn give_up(&mut self, from: u64) {
-        let _ = unlinkat(&self.dir, NAME, AtFlags::empty());
+        for name in [NAME, NEW] {
+            let _ = unlinkat(&self.dir, name, AtFlags::empty());
+        }
         (self.file, self.count, self.last, self.missed) = (None, 0, None, Some(from));
     }
 }
@@ -252,6 +269,16 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_said_of_a_gap_in_a_log_of_one_stream() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut marks = writer(dir.path(), 1 << 20);
+        marks.note([(0, ERR)], 1);
+        marks.cut(200, 655, 655);
+        marks.cut(200, 655, 255);
+        assert_eq!(seen(dir.path(), [199, 200, 255]), [Some((1, ERR)), None, Some((1, ERR))]);
+    }
+
+    #[test]
     fn the_first_and_the_newest_of_too_many_marks_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let mut marks = writer(dir.path(), 0);
@@ -282,6 +309,15 @@ mod tests {
         marks.note([(30, ERR)], 1);
         let all = seen(dir.path(), [5, 10, 25, 30]);
         assert_eq!(all, [Some((1, OUT)), None, None, Some((1, ERR))]);
+        // The log itself ends before what was missed, and a gap is marked there.
+        let good = marks.file.replace(File::open(dir.path().join(NAME)).unwrap());
+        marks.note([(60, OUT)], 1);
+        marks.file = good;
+        marks.end_at(40);
+        marks.unknown(40);
+        marks.note([(50, OUT)], 1);
+        let all = seen(dir.path(), [35, 40, 49, 50, 99]);
+        assert_eq!(all, [Some((1, ERR)), None, None, Some((1, OUT)), Some((1, OUT))]);
     }
 
     #[test]

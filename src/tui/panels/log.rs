@@ -261,7 +261,8 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &
 
 /// Other times, if the log has any.
 pub(in crate::tui) fn change_times(ui: &mut Ui) {
-    if ui.log.window.lines.iter().all(|line| line.mark.second.is_none()) {
+    let is_known = ui.log.window.lines.iter().any(|line| line.mark.second.is_some());
+    if !is_known && ui.log.times == Times::Off {
         ui.say(Level::Info, "nothing is known of when the lines of this log came", None);
         return;
     }

@@ -14,6 +14,7 @@ use crate::tui::shell::logscan::{Finder, LineCount, LogFind, LogFound, Sieve};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -155,9 +156,10 @@ fn window(file: &File, size: u64, path: &Path, from: LogFrom) -> io::Result<LogW
 }
 
 /// Tells of each line where it came from, as far as that is known: of a progress bar, its newest state.
-fn mark(lines: &mut [LogLine], log: &Path) {
-    // The job's link leads to the attempt's folder.
-    let beside = log.canonicalize().map(|log| log.with_file_name(marks::NAME));
+fn mark(lines: &mut [LogLine], log: &File) {
+    // Beside the very file that was read: the job's link may lead to the next attempt's by now.
+    let place = std::fs::read_link(format!("/proc/self/fd/{}", log.as_raw_fd()));
+    let beside = place.map(|log| log.with_file_name(marks::NAME));
     let opened = beside.and_then(|path| Ok(beneath::named_file(&path)?.0));
     // Without marks nothing is said.
     let Ok(mut marks) = opened.and_then(Marks::new) else { return };
@@ -416,8 +418,10 @@ impl Looking {
         let state = match opened {
             Ok((file, stat)) => {
                 let (which, size) = (stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0));
+                let has_hole =
+                    rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(0)).is_ok_and(|at| at < size);
                 self.file = Some((file, which, size));
-                let had_hole = std::mem::replace(&mut self.has_hole, stat.st_blocks < stat.st_size / 512);
+                let had_hole = std::mem::replace(&mut self.has_hole, has_hole);
                 match before {
                     Some((old, _)) if old != which => LogState::Replaced(clock::wall_ms()),
                     // Its two parts were put together when the run was over.
@@ -496,7 +500,7 @@ impl Looking {
             }
         };
         window.state = self.state.clone();
-        mark(&mut window.lines, &self.want.path);
+        mark(&mut window.lines, file);
         if self.want.since.is_some() {
             let first = window.lines.first().map_or(0, |line| line.at);
             window.number = self.count.number(file, first).ok().flatten().filter(|_| self.sieve.is_none());
