@@ -19,7 +19,7 @@ use overnight::tui::{Connector, Depth, Exit, Glyphs, Options, Outside, Session, 
 use rustix::process::Signal;
 use std::io::Write as _;
 use std::process::Command;
-use terminal::Terminal;
+use terminal::{PATIENCE_MS, Terminal};
 
 fn dashboard(child: &str) -> Terminal {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -139,6 +139,7 @@ fn clicks_are_asked_for_only_while_they_are_wanted() {
 fn a_stop_gives_the_terminal_back_and_fg_draws_everything_again() {
     let mut shell = Command::new("bash");
     shell.args(["--norc", "--noprofile", "-i"]).env("TERM", "xterm-256color").env("HISTFILE", "/dev/null");
+    shell.env("PS1", "what now? ");
     let mut terminal = Terminal::run(shell, (80, 24));
     let exe = std::env::current_exe().unwrap();
     terminal.press(&format!("{} --exact child_busy --ignored --nocapture\r", exe.display()));
@@ -155,6 +156,15 @@ fn a_stop_gives_the_terminal_back_and_fg_draws_everything_again() {
     terminal.wait_for("METER  held");
     terminal.press("q");
     terminal.wait_for("test result: ok");
+    // What is typed before the shell has the terminal again may be lost.
+    while !String::from_utf8_lossy(&terminal.bytes)
+        .rsplit("test result: ok")
+        .next()
+        .unwrap()
+        .contains("what now?")
+    {
+        assert!(terminal.read(PATIENCE_MS), "no shell came back:\n{}", terminal.screen());
+    }
     terminal.press("exit\r");
     assert_eq!(terminal.end(), 0);
 }
