@@ -355,6 +355,11 @@ fn times_of_lines_are_shown_three_ways_or_said_to_be_unknown() {
     for line in &mut screen.ui.log.window.lines {
         line.mark = Mark::default();
     }
+    // Times that are on can be turned off.
+    assert_eq!(rows_with(&screen, "       09:23:42 step 1740"), 1, "{}", shown(&screen));
+    screen.key(Action::Times);
+    screen.key(Action::Times);
+    assert_eq!(rows_with(&screen, "09:23:42 step 1740"), 1, "{}", shown(&screen));
     screen.key(Action::Times);
     assert!(shown(&screen).contains("nothing is known of when the lines of this log came"));
 }
