@@ -719,12 +719,8 @@ fn show_to(double: Double, remote: bool) {
     assert_eq!(run(options, double).unwrap(), Exit::Quit);
 }
 
-/// Young jobs and eight devices whose figures change.
-#[test]
-#[ignore = "runs inside the terminal of another test"]
-fn child_lively() {
-    let mut snap = Counted::new((80, 24), Depth::C256).snap;
-    // Now, not the fixtures' day: timers run on.
+/// Now, not the fixtures' day: timers run on.
+fn brought_to_now(snap: &mut Snapshot) {
     let by = clock::now().wall_ms - fixtures::now().wall_ms;
     for row in &mut snap.jobs {
         let row = Arc::make_mut(row);
@@ -733,6 +729,14 @@ fn child_lively() {
             *at = at.map(|at| at + by);
         }
     }
+}
+
+/// Young jobs and eight devices whose figures change.
+#[test]
+#[ignore = "runs inside the terminal of another test"]
+fn child_lively() {
+    let mut snap = Counted::new((80, 24), Depth::C256).snap;
+    brought_to_now(&mut snap);
     show(Double::new(snap).telling(figures_every_two_seconds));
 }
 
@@ -745,12 +749,19 @@ fn child_stuck() {
     std::process::exit(0);
 }
 
-/// Nothing moves by itself: jobs wait, none runs.
+/// Nothing moves by itself: jobs wait, none runs, and each has waited whole minutes, so that no
+/// age changes for the next one.
 #[test]
 #[ignore = "runs inside the terminal of another test"]
 fn child_quiet() {
+    const MINUTE_MS: i64 = 60_000;
     let mut snap = fixtures::busy();
     snap.jobs.retain(|row| row.state == Cursor::Queued);
+    brought_to_now(&mut snap);
+    for row in &mut snap.jobs {
+        let row = Arc::make_mut(row);
+        row.submitted_at += (clock::now().wall_ms - row.submitted_at) % MINUTE_MS;
+    }
     show(Double::new(snap));
 }
 
