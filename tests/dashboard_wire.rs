@@ -21,8 +21,8 @@ use overnight::model::{Bytes, Cursor, Generation, JobId, Outcome, Revision, Span
 use overnight::protocol::{Connection, GpuRow, JobRow, ServerMessage, Snapshot, Update};
 use overnight::supervisor::marks::{Mark, Stream};
 use overnight::tui::{
-    Action, Confirm, Depth, Exit, FeedEvent, Glyphs, LogFound, LogLine, Options, Overlay, Screen, Screenful,
-    Theme, Ui, UiCommand, load, next_deadline, paint, receive, run, settle, update,
+    Action, Confirm, Depth, Exit, FeedEvent, Glyphs, LogFound, LogLine, Options, Overlay, Pattern, Screen,
+    Screenful, Theme, Ui, UiCommand, load, next_deadline, paint, receive, run, settle, update,
 };
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -396,6 +396,11 @@ fn what_came_since_it_stopped_is_told_in_lines() {
     screen.ui.log.window.number = None;
     screen.ui.log.window.begin = 1 << 30;
     assert!(shown(&screen).contains("AT LINE ~"));
+    screen.ui.log.only = Some(Pattern::new("step").unwrap());
+    screen.ui.log.stopped_at = Some(43 << 30);
+    screen.ui.log.window.size = 100 << 30;
+    assert!(shown(&screen).contains("AT 43%, 214 new  &step"), "{}", shown(&screen));
+    screen.ui.log.only = None;
     screen.key(Action::Follow);
     assert!(shown(&screen).contains("FOLLOW"));
 }

@@ -4,18 +4,16 @@ use super::args::LogArgs;
 use super::escapes::Escapes;
 use super::session::Session;
 use super::{CliError, Exit, Io, Setup, folder};
-use crate::beneath;
 use crate::client::ClientError;
 use crate::model::{Bytes, Cursor, JobId};
 use crate::protocol::JobDetail;
+use crate::supervisor::log::LogFile;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::SeekFrom;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
-use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub(super) fn log(args: &LogArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
@@ -124,63 +122,48 @@ fn wait(watch: &OwnedFd, session: &Session, tail: &Tail) -> Result<bool, CliErro
 /// A file that grows, may not be there yet, and may be another one later.
 struct Tail {
     path: PathBuf,
-    file: Option<(File, u64)>,
+    file: Option<Followed>,
     /// On a terminal only; elsewhere the bytes are the job's.
     escapes: Option<Escapes>,
     /// The end of what was printed.
     recent: Vec<u8>,
 }
 
+/// A log, and how far it was printed.
+struct Followed {
+    log: LogFile,
+    place: u64,
+    /// It has or had a hole: its two parts are put together when the work has ended.
+    has_parts: bool,
+}
+
 /// So much of what was printed is looked for in a log whose two parts were put together.
 const RECENT: usize = 4096;
 /// From so far before the end of such a log.
-const LOOK_BACK: u64 = 8 << 20;
-/// Holes begin and end at multiples of this.
-const BLOCK: u64 = 4096;
+const LOOK_BACK: usize = 8 << 20;
+/// Read at a time.
+const CHUNK: usize = 1 << 16;
 
-/// Reads what the file has from a position on, which goes ahead. What was cut away while the work ran is a hole: that is
-/// no part of what was printed, nor are the zeros before it, up to the end of a block.
-fn read_data<'a>(file: &File, position: &mut u64, chunk: &'a mut [u8]) -> std::io::Result<Option<&'a [u8]>> {
-    let size = file.metadata()?.size();
-    if *position >= size {
-        return Ok(None);
+impl Followed {
+    fn open(path: &Path) -> std::io::Result<Self> {
+        Ok(Self { log: LogFile::open(path)?, place: 0, has_parts: false })
     }
-    // Where the file system does not tell, all of it is data.
-    *position = match rustix::fs::seek(file, SeekFrom::Data(*position)) {
-        Err(Errno::NXIO) => size,
-        data => data.unwrap_or(*position),
-    };
-    let end = rustix::fs::seek(file, SeekFrom::Hole(*position)).unwrap_or(size);
-    let is_cut = end < size;
-    let mut most = end.saturating_sub(*position).min(chunk.len() as u64);
-    if is_cut && *position + most < end && end - *position - most < BLOCK {
-        // The last block before a hole is read at once.
-        most = end - BLOCK - *position;
-    }
-    let read = file.read_at(&mut chunk[..most as usize], *position)?;
-    *position += read as u64;
-    let printed = &chunk[..read];
-    let zeros = printed.iter().rev().take_while(|byte| **byte == 0).count();
-    let is_last = is_cut && *position == end;
-    Ok((read > 0).then(|| &printed[..if is_last { read - zeros } else { read }]))
-}
 
-/// Where what was printed last ends in a log that got shorter.
-fn find_last(file: &File, recent: &[u8]) -> std::io::Result<Option<u64>> {
-    let size = file.metadata()?.size();
-    let from = size.saturating_sub(LOOK_BACK);
-    let mut bytes = vec![0; (size - from) as usize];
-    let mut got = 0;
-    while got < bytes.len() {
-        match file.read_at(&mut bytes[got..], from + got as u64)? {
-            0 => break,
-            read => got += read,
+    /// Looks again, and goes to where what was printed last ends by now; `false` if that is not there any more.
+    fn look(&mut self, recent: &[u8]) -> std::io::Result<bool> {
+        self.log.look()?;
+        self.has_parts |= self.log.has_hole();
+        let is_whole = self.has_parts && !self.log.has_hole();
+        let is_shorter = self.log.size() < self.place;
+        if !is_shorter && (!is_whole || recent.ends_with(&self.log.before(self.place, recent.len())?.bytes)) {
+            return Ok(true);
         }
+        let piece = self.log.before(self.log.size(), LOOK_BACK)?;
+        // Of lines that come again and again the first: they are printed twice rather than not at all.
+        let found = piece.bytes.windows(RECENT).position(|place| place == recent);
+        self.place = found.map_or(0, |at| piece.begin + (at + RECENT) as u64);
+        Ok(found.is_some())
     }
-    let known = recent.len() == RECENT;
-    // Of lines that come again and again the first: they are printed twice rather than not at all.
-    let at = bytes[..got].windows(recent.len().max(1)).position(|place| place == recent);
-    Ok(at.filter(|_| known).map(|at| from + (at + recent.len()) as u64))
 }
 
 impl Tail {
@@ -226,7 +209,7 @@ impl Tail {
     fn print_new(&mut self, io: &mut Io<'_>) -> Result<bool, CliError> {
         let found = self.print_file(io)?;
         let now = std::fs::metadata(&self.path).map(|file| (file.dev(), file.ino())).ok();
-        let before = self.file.as_ref().and_then(|(file, _)| file.metadata().ok());
+        let before = self.file.as_ref().and_then(|file| file.log.file().metadata().ok());
         if now.is_some() && found && before.map(|file| (file.dev(), file.ino())) != now {
             self.file = None;
             self.recent.clear();
@@ -237,38 +220,31 @@ impl Tail {
 
     fn print_file(&mut self, io: &mut Io<'_>) -> Result<bool, CliError> {
         if self.file.is_none() {
-            // A pipe that the work has put in its place would be waited for without an end.
-            match beneath::named_file(&self.path).map_err(std::io::Error::from) {
-                Ok((file, _)) => self.file = Some((file, 0)),
+            match Followed::open(&self.path) {
+                Ok(file) => self.file = Some(file),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
                 Err(error) => return Err(self.failed("read", error)),
             }
         }
         let path = &self.path;
         let failed = |source| CliError::File { doing: "read", path: path.clone(), source };
-        let Some((file, position)) = &mut self.file else { return Ok(false) };
-        if file.metadata().map_err(failed)?.size() < *position {
-            let known = find_last(file, &self.recent).map_err(failed)?;
-            *position = known.unwrap_or(0);
-            if known.is_none() {
-                io.note("the log was cut: from its beginning again");
-                (*file, _) = beneath::named_file(path).map_err(|errno| failed(errno.into()))?;
-            }
+        let Some(file) = &mut self.file else { return Ok(false) };
+        if !file.look(&self.recent).map_err(failed)? {
+            io.note("the log was cut: from its beginning again");
+            *file = Followed::open(path).map_err(failed)?;
         }
-        let mut chunk = vec![0_u8; 1 << 16];
         loop {
-            let before = *position;
-            let read = match read_data(file, position, &mut chunk) {
-                Ok(Some(read)) => read,
-                Ok(None) => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(failed(error)),
-            };
-            let skipped = position.saturating_sub(before + read.len() as u64);
+            let piece = file.log.after(file.place, CHUNK).map_err(failed)?;
+            if piece.bytes.is_empty() {
+                break;
+            }
+            let skipped = piece.begin - file.place;
             // Not where the log says so itself.
-            if skipped > BLOCK && !self.recent.ends_with(b" ---\n") {
+            if skipped > 0 && !self.recent.ends_with(b" ---\n") {
                 io.note(&format!("{} of the log were cut before they were read", Bytes(skipped)));
             }
+            file.place = piece.end();
+            let read = &piece.bytes;
             self.recent.extend_from_slice(read);
             let old = self.recent.len().saturating_sub(RECENT);
             self.recent.drain(..old);
@@ -293,50 +269,43 @@ impl Tail {
 mod tests {
     use super::*;
     use rustix::fs::{FallocateFlags, fallocate};
+    use std::os::unix::fs::FileExt as _;
 
-    fn all(file: &File, mut position: u64) -> Vec<u8> {
-        let (mut chunk, mut all) = (vec![0; 1 << 16], Vec::new());
-        while let Some(read) = read_data(file, &mut position, &mut chunk).unwrap() {
-            all.extend_from_slice(read);
-        }
-        all
-    }
-
-    #[test]
-    fn what_was_cut_away_while_the_work_runs_is_not_printed_and_the_works_own_zeros_are() {
+    /// Follows a log up to `printed`, then its two parts are put together with `more` at the end; whether it was
+    /// known where to go on, and then rightly. `None` without holes.
+    fn goes_on(printed: usize, more: &[u8]) -> Option<bool> {
         let file = tempfile::tempfile().unwrap();
-        let mark = b"\n--- overnight: 3.0 MiB of the log were cut here ---\n";
-        for head in [4096, 65_536, 65_536 + 4096, 3 * 65_536] {
-            let before = vec![b'a'; head];
-            let zeros = b"b\0\0\0c".repeat(40_000);
-            file.set_len(0).unwrap();
-            file.write_all_at(&before, 0).unwrap();
-            file.write_all_at(&vec![b'x'; 4 << 20], head as u64).unwrap();
-            file.write_all_at(&zeros, 4 << 20).unwrap();
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            if fallocate(&file, hole, head as u64, (4 << 20) - head as u64).is_err() {
-                println!("SKIPPED: the file system makes no holes");
-                return;
-            }
-            file.write_all_at(mark, head as u64).unwrap();
-            // What the test wrote beyond the 4 MiB was overwritten from there on.
-            let rest = (head as u64 + (4 << 20)).max((4 << 20) + zeros.len() as u64) - (4 << 20);
-            let mut tail = vec![0; rest as usize];
-            file.read_exact_at(&mut tail, 4 << 20).unwrap();
-            assert!(all(&file, 0) == [&before[..], mark, &tail].concat(), "{head}");
+        let lines: Vec<u8> = (0..100_000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
+        file.write_all_at(&lines, 0).unwrap();
+        let (from, to) = (1 << 17, 1 << 19);
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if fallocate(&file, hole, from, to - from).is_err() {
+            println!("SKIPPED: the file system makes no holes");
+            return None;
         }
+        let log = LogFile::over(file.try_clone().unwrap()).unwrap();
+        let mut followed = Followed { log, place: printed as u64, has_parts: false };
+        let recent = &lines[printed - RECENT..printed];
+        assert!(followed.look(recent).unwrap() && followed.place == printed as u64);
+        let rest = [&lines[to as usize..], more].concat();
+        file.write_all_at(&rest, from).unwrap();
+        file.set_len(from + rest.len() as u64).unwrap();
+        let is_known = followed.look(recent).unwrap();
+        let left = followed.log.after(followed.place, 2 << 20).unwrap().bytes;
+        assert!(!is_known || left == [&lines[printed..], more].concat(), "each byte once");
+        Some(is_known)
     }
 
     #[test]
     fn a_log_that_was_put_together_goes_on_after_what_was_printed_last() {
-        let file = tempfile::tempfile().unwrap();
-        let lines: Vec<u8> = (0..100_000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
-        file.write_all_at(&lines, 0).unwrap();
-        let end = lines.len() - 70_000;
-        assert_eq!(find_last(&file, &lines[end - RECENT..end]).unwrap(), Some(end as u64));
-        assert_eq!(find_last(&file, &[b'x'; RECENT]).unwrap(), None);
-        assert_eq!(find_last(&file, b"").unwrap(), None);
-        file.set_len(0).unwrap();
-        assert_eq!(find_last(&file, &lines[end - RECENT..end]).unwrap(), None);
+        // All of it was printed, the end is missing, and so much that its place is within what is left.
+        for printed in [1_088_890, 1_000_000, 600_000] {
+            for more in [b"" as &[u8], &b"the end\n".repeat(100_000)] {
+                let Some(is_known) = goes_on(printed, more) else { return };
+                assert!(is_known, "{printed}");
+            }
+        }
+        let Some(is_known) = goes_on(400_000, b"") else { return };
+        assert!(!is_known, "what was printed last is cut");
     }
 }

@@ -20,7 +20,7 @@ mod devices;
 mod environment;
 mod facts;
 mod hints;
-mod log;
+pub mod log;
 pub mod marks;
 pub mod message;
 mod outlived;

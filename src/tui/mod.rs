@@ -6,8 +6,8 @@
 //!  log file ─► LogWindow ───────────► Ui ───┴─► draw ─► buffer ─► one write, if a cell changed
 //! ```
 //!
-//! [`draw`] and [`update`] are functions of what they are handed: no I/O, no clock. `shell`, `terminal`, `screen`, `feed`
-//! and `logfeed` are the only modules that touch the world. The dashboard asks the scheduler by [`Connector`] and knows
+//! [`draw`] and [`update`] are functions of what they are handed: no I/O, no clock. `shell` is the only module that
+//! touches the world. The dashboard asks the scheduler by [`Connector`] and knows
 //! no socket; job logs it reads itself. A new key is a row in `keys::table`, a new role one in `theme`, a new column one
 //! in `panels::columns`, a new order one in `arrange`.
 
@@ -78,8 +78,7 @@ pub use panels::logmarks::Times;
 pub use panels::logmatch::Pattern;
 pub use rows::settle;
 pub use shell::feed::{Asked, Connector, FeedEvent, Session, SessionReader, SessionWriter, UiCommand};
-pub use shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, read_window};
-pub use shell::logscan::{LogFind, LogFound};
+pub use shell::log::{LogFind, LogFound, LogFrom, LogLine, LogState, LogWant, LogWindow, read_window};
 pub use shell::options::{Options, Outside, refusal};
 pub use shell::screen::{Output, Screenful, as_lines};
 pub use shell::{Exit, TuiError, ask_background, run};

@@ -11,7 +11,7 @@ use crate::tui::look::theme::Role;
 use crate::tui::panels::logmarks::{self, Times};
 use crate::tui::panels::logtext::{plain, styled, wrap};
 use crate::tui::rows;
-use crate::tui::shell::logfeed::{LogFrom, LogLine, LogState, LogWant, LogWindow, REACH};
+use crate::tui::shell::log::{LogFrom, LogLine, LogState, LogWant, LogWindow, REACH};
 use crate::tui::ui::{Level, LogView, Ui};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -113,11 +113,15 @@ pub(in crate::tui) fn top_byte(view: &LogView, columns: usize, height: usize) ->
     view.window.lines.get(top(view, columns, height)).map_or(0, |line| line.at)
 }
 
-/// `FOLLOW`, or the line where it stopped and what came since; what is searched and shown.
+/// `FOLLOW`, or the line or the part of the log where it stopped and what came since; what is searched and shown.
 pub(in crate::tui) fn title(v: &View<'_>) -> String {
     let view = &v.ui.log;
     let place = match view.stopped_at {
         None => "FOLLOW".to_owned(),
+        // What is sifted is not counted.
+        Some(at) if view.only.is_some() => {
+            format!("AT {}%{}", at.saturating_mul(100) / view.window.size.max(1), came_since(&view.window))
+        }
         Some(at) => format!("AT LINE {}{}", line_number(view, at), came_since(&view.window)),
     };
     let only = view.only.as_ref().map_or_else(String::new, |only| {
@@ -170,7 +174,7 @@ fn line_number(view: &LogView, at: u64) -> String {
     if let Some(first) = window.number {
         return (first + index).to_string();
     }
-    if window.begin == 0 && view.only.is_none() {
+    if window.begin == 0 {
         return (index + 1).to_string();
     }
     let lines = window.lines.len() as u64;

@@ -5,7 +5,7 @@ use super::{PATIENCE_MS, QUIET_MS, Shell};
 use crate::model::{Now, Span};
 use crate::protocol::Connection;
 use crate::tui::shell::feed::UiCommand;
-use crate::tui::shell::logfeed::LogMessage;
+use crate::tui::shell::log::LogMessage;
 use crate::tui::{looks, news};
 
 impl Shell {

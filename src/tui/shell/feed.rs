@@ -10,8 +10,8 @@ use crate::protocol::{
 use crate::tui::errand::{Brought, Errand};
 use crate::tui::looks::Look;
 use crate::tui::overlay::Fix;
-use crate::tui::shell::logfeed::LogWindow;
-use crate::tui::shell::logscan::LogFound;
+use crate::tui::shell::log::LogFound;
+use crate::tui::shell::log::LogWindow;
 use crate::tui::update::flows::Flow;
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use crate::config::Notify;
 use crate::tui::keys::{Action, Mode};
 use crate::tui::look::colour::Depth;
 use crate::tui::look::theme::{self, Theme, ThemeError};
-use crate::tui::shell::logfeed::LogMessage;
+use crate::tui::shell::log::LogMessage;
 use crate::tui::ui::Level;
 use std::time::Duration;
 

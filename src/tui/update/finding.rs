@@ -7,7 +7,7 @@ use crate::tui::overlay::{Find, Overlay, Sought};
 use crate::tui::panels::detail;
 use crate::tui::panels::log;
 use crate::tui::panels::logmatch::Pattern;
-use crate::tui::shell::logscan::{LogFind, LogFound};
+use crate::tui::shell::log::{LogFind, LogFound};
 use crate::tui::ui::{Level, Tab, Ui};
 use crate::tui::update::{log_size, tab_size};
 use crate::tui::view;

@@ -1,13 +1,10 @@
-//! The log of an attempt: what the work printed, bounded, never in the work's way.
-//!
-//! The first half of the bound is kept as it came; of the rest, the newest. What lies between is cut: while the run
-//! lasts it is a hole in the file (so that whoever follows the end goes on following it), and when the run has ended
-//! the newest part is moved up to a line that says how much is missing. Bytes that the disk does not take are counted,
-//! and the gap is marked as soon as the disk takes bytes again.
+//! Takes what the work printed. Bytes that the disk does not take are counted, and the gap is marked as soon as the disk
+//! takes bytes again.
 
-use super::marks::{MarkWriter, Stream};
-use super::streams::Printed;
+use super::BLOCK;
 use crate::model::Bytes;
+use crate::supervisor::marks::{MarkWriter, Stream};
+use crate::supervisor::streams::Printed;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -15,13 +12,11 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Holes are made in whole blocks.
-const BLOCK: u64 = 4096;
 const COPY: usize = 64 << 10;
 
 /// The log, open for writing.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(in crate::supervisor) struct Log {
     file: File,
     bound: u64,
     /// End of the first part.
@@ -44,7 +39,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Opens it; what is already there stays.
-    pub(super) fn open(path: &Path, bound: Bytes) -> io::Result<Self> {
+    pub(in crate::supervisor) fn open(path: &Path, bound: Bytes) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -78,7 +73,7 @@ impl Log {
     }
 
     /// Takes what the work printed, now. Never fails: what does not reach the disk is counted.
-    pub(super) fn write(&mut self, printed: &Printed, wall_ms: i64) {
+    pub(in crate::supervisor) fn write(&mut self, printed: &Printed, wall_ms: i64) {
         let bytes = printed.bytes();
         if self.solid && self.len + bytes.len() as u64 > self.bound {
             self.lose(bytes.len(), "the log's bound");
@@ -101,7 +96,7 @@ impl Log {
     }
 
     /// Closes the gap in the middle and marks it.
-    pub(super) fn finish(&mut self) {
+    pub(in crate::supervisor) fn finish(&mut self) {
         if self.lost > 0 {
             self.solid = false;
             if !self.mark_gap() {
@@ -130,7 +125,7 @@ impl Log {
     }
 
     /// The last bytes of it, for hints.
-    pub(super) fn last(&self, count: usize) -> Vec<u8> {
+    pub(in crate::supervisor) fn last(&self, count: usize) -> Vec<u8> {
         let from = self.len.saturating_sub(count as u64);
         let mut buffer = vec![0; (self.len - from) as usize];
         let read = self.file.read_at(&mut buffer, from).unwrap_or(0);
@@ -139,7 +134,7 @@ impl Log {
     }
 
     /// For the receipt: that something is missing.
-    pub(super) fn note(&self) -> Option<String> {
+    pub(in crate::supervisor) fn note(&self) -> Option<String> {
         (self.lost_in_all > 0)
             .then(|| format!("{} of the log are lost: {}", Bytes(self.lost_in_all), self.why))
     }
@@ -247,8 +242,8 @@ fn lines(printed: &Printed, from: u64, begins: &mut bool) -> Vec<(u64, Option<St
 
 #[cfg(test)]
 mod tests {
-    use super::super::marks::{Marks, NAME};
     use super::*;
+    use crate::supervisor::marks::{Marks, NAME};
 
     #[test]
     fn what_is_no_file_of_its_own_is_not_written_into() {
