@@ -211,11 +211,12 @@ fn a_jobs_folder_is_written_whatever_the_work_has_put_there() {
     let victim = sandbox.dir().join("victim");
     fs::write(&victim, "precious").unwrap();
     let v = victim.display();
+    // The scheduler writes the same names meanwhile.
     let plant = format!(
         "cd \"$OVERNIGHT_OUTPUT/../../..\"\n\
          for f in receipt.json receipt.md .receipt.json.new .receipt.md.new receipt.json.new; do ln -sf {v} $f; done\n\
-         rm job.yaml; mkfifo job.yaml\n\
-         rm -f log.txt; ln {v} log.txt"
+         until rm -f job.yaml && mkfifo job.yaml; do :; done\n\
+         until rm -f log.txt && ln {v} log.txt; do :; done"
     );
     sandbox.drop_file("planter.yaml", &job(&plant, "[]", "[]"));
     assert_eq!(sandbox.wait_for_end("planter"), "succeeded");
