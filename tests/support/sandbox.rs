@@ -375,5 +375,10 @@ impl Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.end_everything();
+        // A supervisor that was dismissed may write its last meanwhile.
+        within(Duration::from_secs(2), || match fs::remove_dir_all(self.dir.path()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => None,
+            _ => Some(()),
+        });
     }
 }
