@@ -228,7 +228,7 @@ pub(in crate::tui) fn keep(ui: &mut Ui, snap: &Snapshot) {
             continue;
         }
         let mut jobs: Vec<&JobRow> = match pane {
-            Pane::History => snap.history.iter().map(|row| &**row).collect(),
+            Pane::History => rows::done(ui, snap).collect(),
             _ => snap.jobs.iter().map(|row| &**row).collect(),
         };
         jobs.sort_by(|a, b| {

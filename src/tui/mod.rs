@@ -129,7 +129,7 @@ impl<'a> View<'a> {
         {
             return row;
         }
-        let row = rows::find(self.snap, job);
+        let row = rows::find(self.ui, self.snap, job);
         self.found.set(Some((job, row)));
         row
     }

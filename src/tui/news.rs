@@ -36,18 +36,20 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
         }
         FeedEvent::Detail(detail) => {
             told_cause(ui, &detail);
-            // The one that is looked at is not put away for one that was only asked what it ended by.
-            if ui.opened.is_none_or(|opened| opened.job == detail.row.id) {
+            // The one that is looked at is not put away for one that was only asked what it ended by, and stays as it is
+            // while the display is frozen.
+            let is_held =
+                ui.frozen.is_some() && ui.detail.as_ref().is_some_and(|it| it.row.id == detail.row.id);
+            if !is_held && ui.opened.is_none_or(|opened| opened.job == detail.row.id) {
                 ui.detail = Some(detail);
             }
         }
         FeedEvent::Reply { asked: Asked::Flow(flow), reply } => {
-            if ui.known && !matches!(*reply, Reply::Unavailable { .. }) {
-                ui.connection = Connection::Live;
-            }
+            heard(ui, &reply);
             out = flows::answered(ui, snap, flow, *reply);
         }
         FeedEvent::Reply { asked, reply } => {
+            heard(ui, &reply);
             if !bulk::answered(ui, asked, &reply) {
                 answered(ui, asked, *reply);
             }
@@ -126,6 +128,13 @@ fn told_cause(ui: &mut Ui, detail: &JobDetail) {
     }
 }
 
+/// An answer came: somebody is there, unless it says that nobody is.
+fn heard(ui: &mut Ui, reply: &Reply) {
+    if ui.known && !matches!(reply, Reply::Unavailable { .. }) {
+        ui.connection = Connection::Live;
+    }
+}
+
 /// The job that was asked about.
 const fn job_of(asked: Asked) -> Option<JobId> {
     match asked {
@@ -137,9 +146,6 @@ const fn job_of(asked: Asked) -> Option<JobId> {
 
 fn answered(ui: &mut Ui, asked: Asked, reply: Reply) {
     let job = job_of(asked);
-    if ui.known {
-        ui.connection = Connection::Live;
-    }
     if let Asked::Look(look) = asked {
         return looks::took(ui, look, reply);
     }
@@ -236,21 +242,19 @@ pub(in crate::tui) fn wants(
     snap: &Snapshot,
     before: Option<&crate::tui::LogWant>,
 ) -> (Option<crate::tui::LogWant>, Option<UiCommand>) {
-    let row = rows::companion(ui).and_then(|job| rows::find(snap, job));
-    if let Some(row) = row
-        && ui.log.path != row.log
-    {
+    let path = rows::companion(ui).and_then(|job| rows::find(ui, snap, job)).map(|row| row.log.clone());
+    if let Some(path) = path.filter(|path| ui.log.path != *path) {
         let wrap = ui.log.wrap;
         // What is searched for is searched in the next log too; searches go on being counted.
         let (search, finds, times) = (ui.log.search.take(), ui.log.finds, ui.log.times);
-        let path = row.log.clone();
         ui.log = crate::tui::LogView { path, wrap, times, search, finds, ..crate::tui::LogView::default() };
     }
     let want = log::wanted(ui, snap, before);
     let detail = ui.opened.as_ref().and_then(|opened| {
         let have = ui.detail.as_ref().filter(|detail| detail.row.id == opened.job);
-        let newest = rows::find(snap, opened.job).map(|row| row.revision);
-        let stale = have.is_none_or(|have| newest.is_some_and(|newest| newest > have.row.revision));
+        let newest = rows::find(ui, snap, opened.job).map(|row| row.revision);
+        let changes = newest.filter(|_| ui.frozen.is_none());
+        let stale = have.is_none_or(|have| changes.is_some_and(|newest| newest > have.row.revision));
         stale.then_some(UiCommand::Detail(opened.job))
     });
     (want, detail)

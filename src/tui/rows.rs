@@ -18,9 +18,14 @@ impl Ui {
     }
 }
 
-/// A job, wherever it is.
-pub(in crate::tui) fn find(snap: &Snapshot, job: JobId) -> Option<&JobRow> {
+/// A job that the snapshot has.
+pub(in crate::tui) fn told(snap: &Snapshot, job: JobId) -> Option<&JobRow> {
     snap.jobs.iter().chain(&snap.history).find(|row| row.id == job).map(|row| &**row)
+}
+
+/// A job, wherever it is.
+pub(in crate::tui) fn find<'a>(ui: &'a Ui, snap: &'a Snapshot, job: JobId) -> Option<&'a JobRow> {
+    snap.jobs.iter().map(|row| &**row).chain(done(ui, snap)).find(|row| row.id == job)
 }
 
 /// A row of the queue.
@@ -53,10 +58,14 @@ pub(in crate::tui) fn queue<'a>(ui: &Ui, snap: &'a Snapshot) -> Vec<QueueRow<'a>
     jobs
 }
 
+/// The jobs that are done, as far back as was asked.
+pub(in crate::tui) fn done<'a>(ui: &'a Ui, snap: &'a Snapshot) -> impl Iterator<Item = &'a JobRow> {
+    snap.history.iter().map(|row| &**row).chain(looks::older(ui, snap))
+}
+
 /// The rows of the history.
 pub(in crate::tui) fn history<'a>(ui: &'a Ui, snap: &'a Snapshot) -> Vec<&'a JobRow> {
-    let all = snap.history.iter().map(|row| &**row).chain(looks::older(ui, snap));
-    let mut jobs: Vec<&JobRow> = all.filter(|row| passes(ui, snap, row)).collect();
+    let mut jobs: Vec<&JobRow> = done(ui, snap).filter(|row| passes(ui, snap, row)).collect();
     arrange::arrange(ui, Pane::History, &mut jobs);
     jobs
 }

@@ -64,7 +64,7 @@ pub(super) fn pressed(button: &mut Button, action: &Action, order: &[Button]) ->
 }
 
 pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut it: Confirm, action: &Action) -> Vec<UiCommand> {
-    let ended = rows::find(snap, it.job).is_none_or(|row| row.state == Cursor::Done);
+    let ended = rows::find(ui, snap, it.job).is_none_or(|row| row.state == Cursor::Done);
     let order = [Button::Keep, Button::Cancel, Button::Now];
     match pressed(&mut it.button, action, if ended { &order[..1] } else { &order }) {
         Some(Button::Keep) => Vec::new(),

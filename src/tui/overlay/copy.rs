@@ -22,7 +22,7 @@ pub struct CopyMenu {
 }
 
 fn offers(ui: &Ui, snap: &Snapshot, job: JobId) -> Vec<Offer> {
-    rows::find(snap, job).map(|row| copying::offers(ui, row)).into_iter().flatten().collect()
+    rows::find(ui, snap, job).map(|row| copying::offers(ui, row)).into_iter().flatten().collect()
 }
 
 pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut menu: CopyMenu, action: &Action) -> Vec<UiCommand> {

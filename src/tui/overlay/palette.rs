@@ -5,7 +5,6 @@ use super::{Overlay, fix};
 use crate::protocol::Snapshot;
 use crate::tui::keys::{Action, Row};
 use crate::tui::look::canvas::Canvas;
-use crate::tui::looks;
 use crate::tui::ui::Ui;
 use crate::tui::update::{acts, apply, quarantine};
 use crate::tui::{UiCommand, View, rows, views};
@@ -22,8 +21,7 @@ pub(in crate::tui) fn refusal(v: &View<'_>, action: &Action) -> Option<String> {
         Action::Range | Action::ZoomIn | Action::ZoomOut | Action::ToNow => views::refusal(ui, action),
         action => {
             let job = rows::selected(ui, snap);
-            let older = || looks::older(ui, snap).find(|row| Some(row.id) == job);
-            let row = job.and_then(|job| v.find(job)).or_else(older);
+            let row = job.and_then(|job| v.find(job));
             acts::refusal(ui, row, action)
         }
     }

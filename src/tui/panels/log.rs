@@ -24,7 +24,7 @@ pub(in crate::tui) fn wanted(ui: &Ui, snap: &Snapshot, before: Option<&LogWant>)
     let shown = ui.shown(snap);
     let layout = layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, shown);
     let visible = layout.life.height > 0 || layout.order().contains(&layout::Pane::Log);
-    let row = rows::find(snap, rows::companion(ui)?).filter(|_| visible)?;
+    let row = rows::find(ui, snap, rows::companion(ui)?).filter(|_| visible)?;
     row.rented_at?;
     let path = row.log.clone();
     let only = ui.log.only.clone().filter(|_| ui.log.path == path);

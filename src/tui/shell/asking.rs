@@ -40,7 +40,7 @@ impl Shell {
             let _ended = self.wants.send(LogMessage::Find(self.ui.log.find.clone()));
         }
         if let Some(command @ UiCommand::Detail(job)) = detail {
-            let revision = crate::tui::rows::find(&self.snap, job).map(|row| row.revision);
+            let revision = crate::tui::rows::find(&self.ui, &self.snap, job).map(|row| row.revision);
             if self.detail_asked != Some((job, revision)) && self.ui.connected() {
                 self.detail_asked = Some((job, revision));
                 let _ended = self.commands.send(command);

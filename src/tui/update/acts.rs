@@ -114,12 +114,12 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Vec<
     if !marked.is_empty() && is_for_many(action) {
         return bulk::act(ui, snap, action, &marked);
     }
-    let row = rows::selected(ui, ui.shown(snap)).and_then(|job| rows::find(snap, job));
-    if let Some(reason) = refusal(ui, row, action) {
+    let row = rows::selected(ui, ui.shown(snap)).and_then(|job| rows::find(ui, snap, job)).cloned();
+    if let Some(reason) = refusal(ui, row.as_ref(), action) {
         ui.say(Level::Warning, reason, None);
         return Vec::new();
     }
-    row.map_or_else(Vec::new, |row| act_on(ui, snap, action, row))
+    row.map_or_else(Vec::new, |row| act_on(ui, snap, action, &row))
 }
 
 fn act_on(ui: &mut Ui, snap: &Snapshot, action: &Action, row: &JobRow) -> Vec<UiCommand> {
@@ -214,7 +214,7 @@ pub(in crate::tui) fn cancel(
     at_once: bool,
 ) -> Vec<UiCommand> {
     let (job, generation) = of;
-    let Some(row) = rows::find(snap, job) else {
+    let Some(row) = rows::told(snap, job) else {
         ui.say(Level::Warning, format!("#{job} is no longer there: nothing was cancelled"), None);
         return Vec::new();
     };

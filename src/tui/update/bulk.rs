@@ -40,7 +40,8 @@ pub struct Tally {
 pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action, jobs: &[JobId]) -> Vec<UiCommand> {
     let mut refused = Vec::new();
     let mut able: Vec<&JobRow> = Vec::new();
-    for row in jobs.iter().filter_map(|job| rows::find(snap, *job)) {
+    let found: Vec<JobRow> = jobs.iter().filter_map(|job| rows::find(ui, snap, *job)).cloned().collect();
+    for row in &found {
         let stopping = *action == Action::Cancel && row.cancel_at.is_some();
         let already = stopping.then(|| format!("#{} is being cancelled already", row.id));
         match acts::refusal(ui, Some(row), action).or(already) {
@@ -183,7 +184,7 @@ pub(in crate::tui) fn cancel(
         return acts::cancel(ui, snap, *one, at_once);
     }
     let (rows, refused) = unchanged(ui, snap, jobs, refused, "cancelled");
-    each(ui, "cancelled", &rows, refused, |_, row| {
+    each(ui, "cancelled", &rows.iter().collect::<Vec<_>>(), refused, |_, row| {
         let kill = row.cancel_at.is_some();
         let undo = if at_once || kill { Span(0) } else { undo_window(row) };
         Ok(Change::Cancel { undo, now: kill })
@@ -199,29 +200,29 @@ pub(in crate::tui) fn retry(
 ) -> Vec<UiCommand> {
     let (rows, refused) = unchanged(ui, snap, jobs, refused, "retried");
     begin(ui, SUBMITTED, rows.iter().map(|row| row.id).collect(), 0, refused);
-    let command = |row: &&JobRow| UiCommand::Send {
+    let command = |row: &JobRow| UiCommand::Send {
         job: Some(row.id),
         command: Command::Retry { job: row.id, generation: row.generation },
     };
     rows.iter().map(command).collect()
 }
 
-fn unchanged<'a>(
+fn unchanged(
     ui: &Ui,
-    snap: &'a Snapshot,
+    snap: &Snapshot,
     jobs: &[(JobId, Generation)],
     mut refused: Vec<String>,
     verb: &str,
-) -> (Vec<&'a JobRow>, Vec<String>) {
+) -> (Vec<JobRow>, Vec<String>) {
     let mut able = Vec::new();
     for (job, generation) in jobs {
-        match rows::find(snap, *job) {
+        match rows::find(ui, snap, *job) {
             _ if !ui.connected() => refused.push(format!("#{job}: no scheduler")),
             None => refused.push(format!("#{job} is no longer there")),
             Some(row) if row.generation != *generation => {
                 refused.push(format!("#{job} changed meanwhile: not {verb}"));
             }
-            Some(row) => able.push(row),
+            Some(row) => able.push(row.clone()),
         }
     }
     (able, refused)
@@ -229,7 +230,7 @@ fn unchanged<'a>(
 
 /// Takes one action on several jobs back, the whole of it, the last one first.
 pub(in crate::tui) fn undo(ui: &mut Ui, snap: &Snapshot, jobs: &[JobId]) -> Vec<UiCommand> {
-    let is_done = |job: &JobId| rows::find(snap, *job).is_none_or(|row| row.state == Cursor::Done);
+    let is_done = |job: &JobId| rows::find(ui, snap, *job).is_none_or(|row| row.state == Cursor::Done);
     let (gone, back): (Vec<JobId>, Vec<JobId>) = jobs.iter().copied().partition(is_done);
     let refused = gone.iter().map(|job| format!("#{job} is no longer there")).collect();
     // What has not gone out yet just does not.

@@ -45,7 +45,7 @@ pub(in crate::tui) fn copy(
     job: crate::model::JobId,
     letter: char,
 ) -> Vec<UiCommand> {
-    let Some(row) = rows::find(snap, job) else {
+    let Some(row) = rows::find(ui, snap, job) else {
         ui.say(Level::Warning, format!("#{job} is no longer there"), None);
         return Vec::new();
     };

@@ -107,7 +107,7 @@ pub(in crate::tui) fn again(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     if editing.until.is_some_and(|until| until > ui.now.wall_ms) {
         return open(editing);
     }
-    match rows::find(snap, editing.job) {
+    match rows::told(snap, editing.job) {
         Some(row) => vec![mark(row)],
         None => drop_mark(ui),
     }

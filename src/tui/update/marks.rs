@@ -6,7 +6,6 @@ use crate::tui::layout::Pane;
 use crate::tui::rows;
 use crate::tui::ui::Ui;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// The jobs that a table shows, in its order.
 fn listed(ui: &Ui, snap: &Snapshot) -> Vec<JobId> {
@@ -50,7 +49,8 @@ pub(in crate::tui) fn settle(ui: &mut Ui, snap: &Snapshot) {
     if ui.marks.is_empty() {
         return;
     }
-    let there: BTreeSet<JobId> = snap.jobs.iter().chain(&snap.history).map(|row| row.id).collect();
+    let open = snap.jobs.iter().map(|row| row.id);
+    let there: BTreeSet<JobId> = open.chain(rows::done(ui, snap).map(|row| row.id)).collect();
     ui.marks.retain(|job| there.contains(job));
 }
 
@@ -59,13 +59,13 @@ pub(in crate::tui) fn words(ui: &Ui, snap: &Snapshot, pane: Pane) -> String {
     if ui.marks.is_empty() {
         return String::new();
     }
-    let marked = |all: &[Arc<JobRow>]| all.iter().filter(|row| ui.marks.contains(&row.id)).count();
+    let is_marked = |row: &&JobRow| ui.marks.contains(&row.id);
     let (all, seen) = if pane == Pane::History {
         let seen = rows::history(ui, snap).iter().filter(|row| ui.marks.contains(&row.id)).count();
-        (marked(&snap.history), seen)
+        (rows::done(ui, snap).filter(is_marked).count(), seen)
     } else {
         let seen = rows::queue(ui, snap).iter().filter(|row| ui.marks.contains(&row.id)).count();
-        (marked(&snap.jobs), seen)
+        (snap.jobs.iter().map(|row| &**row).filter(is_marked).count(), seen)
     };
     match (all, all - seen.min(all)) {
         (0, _) => String::new(),

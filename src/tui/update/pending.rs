@@ -161,7 +161,7 @@ pub(in crate::tui) fn settle(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     let mut out = Vec::new();
     let now = ui.now.boottime_ms;
     ui.pending.retain(|job, pending| {
-        let Some(row) = rows::find(snap, *job) else { return false };
+        let Some(row) = rows::told(snap, *job) else { return false };
         if pending.flies {
             if row.generation == pending.sent && now < pending.until_ms {
                 return true;

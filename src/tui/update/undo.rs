@@ -178,7 +178,7 @@ fn ask(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
 }
 
 fn is_done(snap: &Snapshot, job: JobId) -> bool {
-    rows::find(snap, job).is_some_and(|row| row.state == crate::model::Cursor::Done)
+    rows::told(snap, job).is_some_and(|row| row.state == crate::model::Cursor::Done)
 }
 
 /// The scheduler has said what can be undone, the newest first; `None`: it has not.
@@ -215,7 +215,7 @@ fn take_back(ui: &mut Ui, snap: &Snapshot, row: Option<&UndoRow>) -> Vec<UiComma
 /// Removes what was submitted a moment ago.
 fn remove(ui: &mut Ui, snap: &Snapshot, submission: Submission) -> Vec<UiCommand> {
     let jobs = &submission.jobs;
-    let rows: Vec<_> = jobs.iter().filter_map(|job| rows::find(snap, *job)).cloned().collect();
+    let rows: Vec<_> = jobs.iter().filter_map(|job| rows::find(ui, snap, *job)).cloned().collect();
     if rows.len() < jobs.len() {
         ui.say(Level::Info, "it is on its way into the line; u again in a moment", None);
         ui.deeds.submissions.push(submission);
