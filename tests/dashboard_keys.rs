@@ -284,7 +284,7 @@ fn a_pane_has_the_screen_and_gives_it_back() {
         person.sees()
     );
     person.press("Tab");
-    assert!(person.ui.zoom && person.sees().contains("Meter  61"), "the next pane: {}", person.sees());
+    assert!(person.ui.zoom && person.sees().contains("Meter  60.96"), "the next pane: {}", person.sees());
     person.press("z Tab Tab Tab");
     assert_eq!(person.sees(), before);
     let mut person = Person::at(many(), (80, 24));

@@ -727,6 +727,7 @@ fn show_to(double: Double, remote: bool) {
 /// Now, not the fixtures' day: timers run on.
 fn brought_to_now(snap: &mut Snapshot) {
     let by = clock::now().wall_ms - fixtures::now().wall_ms;
+    snap.meter.today_began += by;
     for row in &mut snap.jobs {
         let row = Arc::make_mut(row);
         row.submitted_at += by;

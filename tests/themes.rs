@@ -33,9 +33,10 @@ fn a_theme_changes_looks_and_never_words() {
     for size in [(60, 12), (80, 24), (120, 40), (200, 50)] {
         for snap in [busy(), empty(), many()] {
             let ui = fixtures::ui(&snap, size, Glyphs::Ascii);
-            let words = rows(&screen(&ui, &snap, &Theme::auto(Depth::True)));
-            for (name, _) in BUNDLED {
-                for depth in DEPTHS {
+            for depth in DEPTHS {
+                // Where colours are few the level of a bar is told by its fill.
+                let words = rows(&screen(&ui, &snap, &Theme::auto(depth)));
+                for (name, _) in BUNDLED {
                     let theme = load(name, None, depth).unwrap();
                     // The header says the theme's name; the view was made with another one.
                     assert_eq!(rows(&screen(&ui, &snap, &theme)), words, "{name} {depth:?} {size:?}");
@@ -143,7 +144,7 @@ fn no_character_in_a_table_shears_its_columns() {
 #[test]
 fn the_blocks_set_is_what_old_fonts_have() {
     let snap = busy();
-    let theme = load("auto", None, Depth::C16).unwrap();
+    let theme = load("auto", None, Depth::C256).unwrap();
     let count = |glyphs| {
         let buf = screen(&fixtures::ui(&snap, (200, 50), glyphs), &snap, &theme);
         let symbols: Vec<char> = buf.content.iter().filter_map(|cell| cell.symbol().chars().next()).collect();
@@ -154,6 +155,27 @@ fn the_blocks_set_is_what_old_fonts_have() {
     assert!(eighths == 0 && whole > 0, "{eighths} {whole}");
     assert!(count(Glyphs::Unicode).0 > 0);
     assert_eq!(count(Glyphs::Ascii), (0, 0));
+}
+
+#[test]
+fn where_colours_are_few_a_bar_tells_its_level_by_its_fill() {
+    let fills = |depth, glyphs| {
+        let snap = busy();
+        let theme = load("auto", None, depth).unwrap();
+        let rows = rows(&screen(&fixtures::ui(&snap, (80, 24), glyphs), &snap, &theme));
+        let fill = |n: &str| {
+            let row = rows.iter().find_map(|row| row.split_once(&format!("{n} ["))).unwrap();
+            row.1.chars().next().unwrap()
+        };
+        [fill("0"), fill("2"), fill("4")]
+    };
+    for glyphs in Glyphs::ALL {
+        for depth in [Depth::Mono, Depth::C16] {
+            assert_eq!(fills(depth, glyphs), ['#', '=', '-'], "93%, 66%, 21%");
+        }
+    }
+    assert_eq!(fills(Depth::C256, Glyphs::Ascii), ['#'; 3]);
+    assert_eq!(fills(Depth::True, Glyphs::Unicode), ['█'; 3]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::protocol::{Connection, Snapshot};
 use crate::tui::arrange;
 use crate::tui::figures::FIGURES_MS;
 use crate::tui::looks;
+use crate::tui::panels::header::DAY_MS;
 use crate::tui::ui::Ui;
 use crate::tui::update::pending;
 
@@ -18,11 +19,16 @@ pub fn next_deadline(ui: &Ui, snap: &Snapshot, now: &Now, tick_ms: u64) -> Optio
     let waits = !snap.jobs.is_empty();
     let lost = matches!(ui.connection, Connection::Lost { ref retry_in, .. } if retry_in.0 > 0);
     let stale = matches!(ui.connection, Connection::Stale { .. });
+    // What is said of today is gone with the day.
+    let meter = &snap.meter;
+    let ended = meter.today_ok + meter.today_failed + meter.today_lost;
+    let midnight = meter.today_began + DAY_MS - now.wall_ms;
     let at = |boot_ms: u64| boot_ms.saturating_sub(now.boottime_ms).max(1);
     [
         (ui.frozen.is_some() || counts_down || lost || stale).then(|| to_boundary(1000)),
         (runs && ui.frozen.is_none()).then(|| to_boundary(tick_ms)),
         (waits && ui.frozen.is_none()).then(|| to_boundary(60_000)),
+        (ended > 0 && midnight > 0 && ui.frozen.is_none()).then_some(midnight.unsigned_abs()),
         ui.message.as_ref().and_then(|message| message.until).map(at),
         pending::deadline(ui).map(at),
         arrange::deadline(ui).map(at),

@@ -41,6 +41,15 @@ pub enum Errand {
     Leave(PathBuf),
 }
 
+/// How much lies in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Measured {
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// How many there are.
+    pub files: u64,
+}
+
 /// What an errand brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Brought {
@@ -57,8 +66,8 @@ pub enum Brought {
     Measured {
         /// Which.
         path: PathBuf,
-        /// Bytes; `None`: it is not there, or too large to say.
-        bytes: Option<u64>,
+        /// What lies in it; `None`: it is not there, or too large to say.
+        found: Option<Measured>,
     },
     /// The editor has ended: the new text, `None` if it is the old one, or why there is none.
     Edited(Result<Option<Vec<u8>>, String>),

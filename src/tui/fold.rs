@@ -11,15 +11,21 @@ pub fn fold(snap: &mut Snapshot, update: Update) -> Result<(), Incomplete> {
     snap.fold(update)
 }
 
-/// A job that ended between two snapshots and what it came to, the newest one only. `was_open` is in order.
+/// The jobs that ended between two snapshots and what they came to: what nobody wanted last, and of those alike the
+/// newest last. `was_open` is in order.
 pub(in crate::tui) fn newly_done<'a>(
     was_open: &[JobId],
     new: &'a Snapshot,
-) -> Option<(&'a JobRow, &'a Outcome)> {
+) -> Vec<(&'a JobRow, &'a Outcome)> {
     let done = |row: &&Arc<JobRow>| row.state == JobState::Done && was_open.binary_search(&row.id).is_ok();
-    let mut ended = new.history.iter().filter(done).filter_map(|row| Some((&**row, row.outcome.as_ref()?)));
-    let first = ended.next()?;
+    let ended = new.history.iter().rev().filter(done);
+    let mut ended: Vec<_> = ended.filter_map(|row| Some((&**row, row.outcome.as_ref()?))).collect();
     // A failure is news even if another job succeeded after it.
-    let bad = |(_, outcome): &(&JobRow, &Outcome)| !outcome.is_success();
-    Some(if bad(&first) { first } else { ended.find(bad).unwrap_or(first) })
+    ended.sort_by_key(|(_, outcome)| !is_fine(outcome));
+    ended
+}
+
+/// Whether somebody wanted a job to end so.
+pub(in crate::tui) fn is_fine(outcome: &Outcome) -> bool {
+    outcome.is_success() || matches!(outcome, Outcome::Cancelled { .. })
 }

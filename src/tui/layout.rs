@@ -121,6 +121,11 @@ const fn kind(width: u16, height: u16) -> Kind {
     }
 }
 
+/// Whether the screen has no room for anything but the words that say so.
+pub(in crate::tui) const fn is_too_small(ui: &Ui) -> bool {
+    matches!(kind(ui.size.0, ui.size.1), Kind::Line)
+}
+
 /// The pane that a screen is, or that what is opened is.
 pub(in crate::tui) fn main_pane(ui: &Ui) -> Pane {
     match (&ui.opened, ui.screen) {

@@ -50,7 +50,7 @@ use std::cell::{Cell, OnceCell};
 pub use arrange::{Arranged, Group, Key, Tables};
 pub use deadline::next_deadline;
 pub use effect::Effect;
-pub use errand::{Brought, Browsed, Errand};
+pub use errand::{Brought, Browsed, Errand, Measured};
 pub use field::Field;
 pub use filter::{Device, Filter, FilterError, Filtered, Filters, Subject};
 pub use fold::{Incomplete, fold};
@@ -95,6 +95,8 @@ struct View<'a> {
     now: Now,
     /// The same to the millisecond, for countdowns: under low bandwidth `now` goes in minutes.
     exact: Now,
+    /// The last whole minute: GPU-hours are those of it, so that sums do not change with every frame.
+    minute: Now,
     /// What several panels look for, once found.
     queue: OnceCell<Vec<QueueRow<'a>>>,
     found: Cell<Option<(JobId, Option<&'a JobRow>)>>,
@@ -134,6 +136,14 @@ impl<'a> View<'a> {
         row
     }
 
+    /// The rows of a list, the heads of groups among them.
+    fn count(&self, pane: Pane) -> usize {
+        if pane == Pane::Queue && !arrange::is_grouped(self.ui, pane) {
+            return self.queue().len();
+        }
+        arrange::extent(self.ui, self.snap, pane).0
+    }
+
     /// The first row of a list, so that the cursor's row is among those shown, whatever the size.
     fn top(&self, pane: Pane, height: usize, count: usize) -> usize {
         let at = if pane == Pane::Queue && !arrange::is_grouped(self.ui, pane) {
@@ -155,6 +165,7 @@ fn view<'a>(ui: &'a Ui, snap: &'a Snapshot) -> View<'a> {
         snap: ui.shown(snap),
         now,
         exact,
+        minute: whole_minute(exact),
         queue: OnceCell::new(),
         found: Cell::new(None),
         counted: OnceCell::new(),
@@ -236,6 +247,12 @@ fn panel(c: &mut Canvas<'_>, v: &View<'_>, layout: &Layout, of: (Pane, Rect, boo
     let alone = layout.panes.len() == 1;
     let focus = alone || v.ui.focus == pane;
     let area = if framed { frames::boxed(c, v, pane, rect, focus && !alone) } else { rect };
+    if framed && v.ui.opened.is_none() && matches!(pane, Pane::Queue | Pane::History) {
+        let count = v.count(pane);
+        // Below the heads of the columns.
+        let rows = Rect { y: rect.y + 2, height: rect.height.saturating_sub(3), ..rect };
+        c.scrollbar(rows, v.top(pane, rows.height.into(), count), count);
+    }
     let companion = rows::companion(v.ui).and_then(|job| v.find(job));
     match pane {
         _ if v.ui.opened.is_some() => {

@@ -5,7 +5,7 @@ use crate::protocol::{Connection, JobDetail, JobRow, Reply, Snapshot};
 use crate::tui::arrange;
 use crate::tui::effect;
 use crate::tui::figures;
-use crate::tui::fold::{fold, newly_done};
+use crate::tui::fold::{fold, is_fine, newly_done};
 use crate::tui::look::text;
 use crate::tui::looks;
 use crate::tui::overlay::retry;
@@ -31,6 +31,8 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
         }
         FeedEvent::Snapshot(snapshot) => {
             let open = open_jobs(snap);
+            // Newer than any figure that waits to be shown.
+            ui.gpus_behind.1.clear();
             *snap = *snapshot;
             changed(ui, snap, &open, &mut out);
         }
@@ -64,7 +66,9 @@ pub fn receive(ui: &mut Ui, snap: &mut Snapshot, event: FeedEvent, now: Now) -> 
             }
             ui.connection = connection;
         }
-        FeedEvent::Log(window) if ui.frozen.is_some() && ui.log.stopped_at.is_none() => {
+        FeedEvent::Log(window)
+            if ui.frozen.is_some() && ui.log.stopped_at.is_none() && window.path == ui.log.window.path =>
+        {
             ui.log_behind = Some(window);
         }
         FeedEvent::Log(window) => ui.log.window = *window,
@@ -90,27 +94,35 @@ fn changed(ui: &mut Ui, snap: &Snapshot, was_open: &[JobId], out: &mut Vec<UiCom
     ui.connection = Connection::Live;
     ui.known = true;
     if again {
-        out.extend(editing::connected(ui));
+        out.extend(editing::go_on(ui));
     }
-    if let Some((row, outcome)) = newly_done(was_open, snap) {
+    let ended = newly_done(was_open, snap);
+    let (mut told, last) = (ended.iter(), ended.len().saturating_sub(1));
+    // All of them are kept; the last one is on the screen, and its notes say what it ended by.
+    for (row, outcome) in told.by_ref().take(last) {
+        ui.note(level_of(outcome), news_of(row, outcome));
+    }
+    if let Some((row, outcome)) = told.next() {
         let text = news_of(row, outcome);
-        // A cancel is what somebody wanted.
-        let fine = outcome.is_success() || matches!(outcome, Outcome::Cancelled { .. });
-        let level = if fine { Level::Info } else { Level::Error };
+        let level = level_of(outcome);
+        let more = if last == 0 { String::new() } else { format!(", and {last} more ended") };
+        out.push(UiCommand::Notify(format!("overnight: {text}{more}")));
         // An error that nobody has read is not replaced by good news.
-        out.push(UiCommand::Notify(format!("overnight: {text}")));
         if level == Level::Error || !ui.has_error() {
             ui.say(level, text, Some(row.id));
         } else {
             ui.note(level, text);
         }
         if matches!(outcome, Outcome::Failed(_)) {
-            // Its notes say what it ended by.
             out.push(UiCommand::Detail(row.id));
         }
     }
     out.extend(pending::settle(ui, snap));
     rows::settle(ui, snap);
+}
+
+fn level_of(outcome: &Outcome) -> Level {
+    if is_fine(outcome) { Level::Info } else { Level::Error }
 }
 
 fn news_of(row: &JobRow, outcome: &Outcome) -> String {
@@ -223,7 +235,6 @@ pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
     if ui.message.as_ref().and_then(|message| message.until).is_some_and(|until| until <= now.boottime_ms) {
         ui.hush();
     }
-    bulk::expire(ui);
     if ui.tables.moved_at > 0 && arrange::deadline(ui).is_none() {
         // An order that stood still moves again.
         ui.tables.moved_at = 0;
@@ -233,7 +244,10 @@ pub fn tick(ui: &mut Ui, snap: &Snapshot, now: Now) -> Vec<UiCommand> {
         *retry_in = Span(ui.retry_at.saturating_sub(now.boottime_ms));
     }
     effect::tick(ui);
-    pending::settle(ui, snap)
+    let mut out = editing::go_on(ui);
+    out.extend(pending::settle(ui, snap));
+    bulk::expire(ui);
+    out
 }
 
 /// What the screen shows and the dashboard does not have: the log's file of the job beside, the opened job whole.

@@ -226,9 +226,36 @@ fn what_was_submitted_is_removed_by_u_for_ten_seconds() {
                 ));
             }
             (false, 0) => assert!(out.is_empty() && person.message().contains("has started already")),
-            (false, _) => assert_eq!(*command(&out), Command::Undo { job: None }),
+            (false, _) => {
+                assert!(matches!(out[..], [UiCommand::Ask { flow: Flow::Newest, .. }]), "{out:?}");
+                let older = changed(151, "priority 0 -> 10", -60_000);
+                let out = person.told(Flow::Newest, Reply::Undoable(vec![older]));
+                assert_eq!(out, Vec::new(), "what nobody has in mind is not taken back");
+                let said = "#153 was submitted last, x cancels it; before: #151 priority 0 -> 10, u again takes that back";
+                assert_eq!(person.message(), said);
+                assert_eq!(*command(&person.press("u")), Command::Undo { job: None });
+            }
         }
     }
+}
+
+#[test]
+fn an_edit_is_asked_for_once_and_can_be_left_before_its_editor_opens() {
+    let mut person = Person::at(busy(), (80, 24));
+    let asked = person.on(151).press("e");
+    assert!(matches!(asked[..], [UiCommand::Ask { flow: Flow::Mark(JobId(151)), .. }]), "{asked:?}");
+    assert_eq!(person.press("e"), Vec::new());
+    assert_eq!(person.on(152).press("e"), Vec::new(), "one at a time");
+    assert!(person.message().contains("#151 is being opened"), "{}", person.message());
+    assert_eq!(person.press("q"), Vec::new());
+    assert_eq!(person.message(), "#151 is not edited");
+    let mark = Reply::Editing { job: JobId(151), generation: Generation(7), until: now().wall_ms + 600_000 };
+    let out = person.told(Flow::Mark(JobId(151)), mark);
+    let end = Command::EndEdit { job: JobId(151), generation: Generation(7) };
+    assert!(
+        matches!(&out[..], [UiCommand::Ask { request: Request::Command(command), .. }] if *command == end)
+    );
+    assert_eq!(person.press("q"), vec![UiCommand::Quit]);
 }
 
 /// A change of this account, so many milliseconds after the start.

@@ -2,7 +2,7 @@
 
 use super::*;
 use overnight::model::Failure;
-use overnight::tui::{Brought, Errand, Level, LogFind, LogFound};
+use overnight::tui::{Brought, Errand, Level, LogFind, LogFound, Measured};
 
 /// Longer than any row here.
 const LONG: &str = "cannot raise #147: above the limit for your user, which is 50 as the operator has set it in the \
@@ -238,7 +238,7 @@ fn a_cancel_names_the_signal_and_is_not_offered_once_the_job_has_ended() {
     }
     assert!(person.sees().contains("Output so far is kept in "), "{}", person.sees());
     let now = person.ui.now;
-    let measured = Brought::Measured { path: folder, bytes: Some(214 << 20) };
+    let measured = Brought::Measured { path: folder, found: Some(Measured { bytes: 214 << 20, files: 31 }) };
     receive(&mut person.ui, &mut person.snap, FeedEvent::Brought(measured), now);
     assert!(person.sees().contains("Output so far (214 MiB) is kept in "), "{}", person.sees());
     person.changes(144, |row| {

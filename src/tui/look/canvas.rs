@@ -4,6 +4,7 @@
 
 use crate::model::{clean_line, is_unsafe};
 use crate::tui::keys::Action;
+use crate::tui::look::colour::Depth;
 use crate::tui::look::text::{cut, width};
 use crate::tui::look::theme::{Role, Theme};
 use ratatui::buffer::Buffer;
@@ -134,6 +135,27 @@ impl<'a> Canvas<'a> {
         self.buf.set_style(area.intersection(self.area()), style);
     }
 
+    /// A row that is marked.
+    pub(in crate::tui) fn marked_row(&mut self, area: Rect, row: u16) {
+        let area = Rect { y: area.y.saturating_add(row), height: 1, ..area };
+        self.over(area, Role::MarkedRow);
+    }
+
+    /// Which of `count` rows are shown, on the right edge of their box; nothing where all are.
+    pub(in crate::tui) fn scrollbar(&mut self, area: Rect, top: usize, count: usize) {
+        let height = usize::from(area.height);
+        if height == 0 || count <= height || area.width == 0 {
+            return;
+        }
+        let thumb = (height * height / count).max(1);
+        let from = top.min(count - height) * (height - thumb) / (count - height);
+        let sign = if self.glyphs == Glyphs::Ascii { "#" } else { "█" };
+        let style = self.theme.style(Role::Scrollbar);
+        for row in from..from + thumb {
+            self.put(area.right() - 1, area.y + row as u16, 1, sign, style);
+        }
+    }
+
     /// Draws a row as the one under the cursor, and parks the terminal's cursor there for screen readers.
     pub(in crate::tui) fn cursor_row(&mut self, area: Rect, row: u16) {
         let area = Rect { y: area.y.saturating_add(row), height: 1, ..area }.intersection(self.area());
@@ -243,31 +265,31 @@ impl<'a> Canvas<'a> {
     pub(in crate::tui) fn bar(&mut self, x: u16, y: u16, columns: u16, percent: u8) -> u16 {
         let inner = usize::from(columns.saturating_sub(2));
         let [mid, high] = self.theme.gauge_at;
-        let (role, fill) = match percent {
+        let (role, level) = match percent {
             p if p >= high => (Role::GaugeHigh, "#"),
-            p if p >= mid => (Role::GaugeMid, "#"),
-            _ => (Role::GaugeLow, "#"),
+            p if p >= mid => (Role::GaugeMid, "="),
+            _ => (Role::GaugeLow, "-"),
         };
-        let eighths = (usize::from(percent.min(100)) * inner * 8 + 50) / 100;
+        // Where colours are few the level shows in the fill.
+        let fill = match self.glyphs {
+            _ if self.theme.depth <= Depth::C16 => Some(level),
+            Glyphs::Ascii => Some("#"),
+            Glyphs::Unicode | Glyphs::Blocks => None,
+        };
+        let percent = usize::from(percent.min(100));
+        let eighths = (percent * inner * 8 + 50) / 100;
         let mut filled = String::new();
-        match self.glyphs {
-            Glyphs::Unicode => {
-                filled.push_str(&"█".repeat(eighths / 8));
-                if let Some(part) = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"].get((eighths % 8).wrapping_sub(1))
-                {
-                    filled.push_str(part);
-                }
-            }
-            Glyphs::Blocks => {
-                let halves = (eighths + 2) / 4;
-                filled.push_str(&"█".repeat(halves / 2));
-                filled.push_str(&"▌".repeat(halves % 2));
-            }
-            Glyphs::Ascii => {
-                let whole = (usize::from(percent.min(100)) * inner + 50) / 100;
-                // Without colours the level shows in the fill.
-                let fill = if self.theme.depth > crate::tui::look::colour::Depth::C16 { "#" } else { fill };
-                filled.push_str(&fill.repeat(whole));
+        if let Some(fill) = fill {
+            filled.push_str(&fill.repeat((percent * inner + 50) / 100));
+        } else if self.glyphs == Glyphs::Blocks {
+            let halves = (eighths + 2) / 4;
+            filled.push_str(&"█".repeat(halves / 2));
+            filled.push_str(&"▌".repeat(halves % 2));
+        } else {
+            filled.push_str(&"█".repeat(eighths / 8));
+            if let Some(part) = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"].get((eighths % 8).wrapping_sub(1))
+            {
+                filled.push_str(part);
             }
         }
         // A middle dot would be two columns wide in a CJK terminal.

@@ -88,6 +88,18 @@ pub(in crate::tui) fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
+/// A text from a column on; half of a wide character is a blank.
+pub(in crate::tui) fn from_column(text: &str, columns: usize) -> String {
+    let gone = cut(text, columns);
+    let rest = &text[gone.len()..];
+    if width(gone) == columns || rest.is_empty() {
+        return rest.to_owned();
+    }
+    let mut rest = rest.chars();
+    let halved = rest.next().is_some();
+    if halved { format!(" {}", rest.as_str()) } else { String::new() }
+}
+
 /// GPU-hours with two decimals; fewer where the number is long.
 pub(in crate::tui) fn hours(gpu_ms: u64) -> String {
     let hours = gpu_ms as f64 / 3_600_000.0;

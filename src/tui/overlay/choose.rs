@@ -100,7 +100,11 @@ impl Chooser {
             let text = if line.is_dim { Role::Dim } else { Role::Text };
             let name = left(&cut_end(&line.name, names), names);
             let about = cut_end(&line.about, line.room(names, columns));
-            c.pieces(list, y, &[(mark, Role::Title), (&name, text), ("  ", text), (&about, Role::Dim)]);
+            let mut pieces = vec![(mark, Role::Title)];
+            pieces.extend(found(self.field.text(), &name, text));
+            pieces.push(("  ", text));
+            pieces.extend(found(self.field.text(), &about, Role::Dim));
+            c.pieces(list, y, &pieces);
             let keys = format!("  {}", line.keys);
             c.pieces_right(list, y, &[(&keys, Role::KeyHint)]);
             if row == at {
@@ -116,6 +120,15 @@ impl Chooser {
         let x = inner.x + (width(prompt) + width(self.field.before())) as u16;
         c.cursor = Some((x.min(inner.right().saturating_sub(1)), inner.y, true));
     }
+}
+
+/// A text with what was typed told apart, where it is in it as it was typed.
+fn found<'a>(typed: &str, text: &'a str, role: Role) -> [(&'a str, Role); 3] {
+    // Bytes keep their places: only ASCII letters change.
+    let at = text.to_ascii_lowercase().find(&typed.to_ascii_lowercase()).filter(|_| !typed.is_empty());
+    let (before, rest) = text.split_at(at.unwrap_or(text.len()));
+    let (hit, after) = rest.split_at(at.map_or(0, |_| typed.len()));
+    [(before, role), (hit, Role::Match), (after, role)]
 }
 
 /// Rows that a page moves by.

@@ -121,8 +121,10 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Confirm) 
     c.text(inner, 2, &second, Role::Dialog);
     if row.rented_at.is_some() && inner.height > 4 {
         let folder = copying::output(row);
-        let measured = v.ui.flows.measured.as_ref().filter(|(path, bytes)| *path == folder && *bytes > 0);
-        let size = measured.map_or_else(String::new, |(_, bytes)| format!(" ({})", Bytes(*bytes)));
+        let size =
+            v.ui.flows
+                .lies_in(&folder)
+                .map_or_else(String::new, |found| format!(" ({})", Bytes(found.bytes)));
         let lead = format!(" Output so far{size} is kept in ");
         let room = usize::from(inner.width).saturating_sub(lead.len() + 1);
         let folder = cut_middle(&v.ui.flows.desk.short(&folder), room);

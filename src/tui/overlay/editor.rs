@@ -6,7 +6,7 @@ use crate::tui::UiCommand;
 use crate::tui::errand::{Brought, Errand};
 use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
-use crate::tui::look::text::{cut, width};
+use crate::tui::look::text::{cut, from_column, width};
 use crate::tui::look::theme::Role;
 use crate::tui::rows::scrolled;
 use crate::tui::ui::{Level, Ui};
@@ -221,8 +221,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, area: Rect, it: &Editor) {
     let left = if x < columns { 0 } else { (x - columns) / 16 * 16 + 16 };
     let top = scrolled(it.row.saturating_sub(height / 2), it.row, height, it.lines.len());
     for (at, line) in it.lines.iter().skip(top).take(height).enumerate() {
-        let shown: String = clean_line(line).chars().skip(left).collect();
-        c.text(inner, at as u16, &shown, Role::Text);
+        c.text(inner, at as u16, &from_column(&clean_line(line), left), Role::Text);
     }
     let x = inner.x + (x.saturating_sub(left) as u16).min(inner.width - 1);
     c.cursor = Some((x, inner.y + (it.row - top) as u16, true));

@@ -12,6 +12,7 @@ use ratatui::layout::Rect;
 /// Columns before a chart, and those of the numbers behind it.
 const LABEL: u16 = 6;
 const NUMBERS: u16 = 24;
+const NUMBERS_IN_A_ROW: u16 = 29;
 
 /// The ring of a device that covers a stretch of time: the finest that does, or else the longest.
 fn ring(trace: &GpuTrace, span_ms: u64) -> Option<&GpuRing> {
@@ -94,7 +95,8 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &
         return;
     }
     let rows = (area.height.saturating_sub(1) / 4).clamp(1, 6);
-    let columns = area.width.saturating_sub(LABEL + NUMBERS);
+    let numbers = if rows > 1 { NUMBERS } else { NUMBERS_IN_A_ROW };
+    let columns = area.width.saturating_sub(LABEL + numbers);
     let mut y = 0;
     for chart in &charts {
         if y + rows > area.height {
@@ -133,7 +135,7 @@ fn one(c: &mut Canvas<'_>, area: Rect, (y, rows, columns): (u16, u16, u16), char
         let rest = format!("  mean{} max{}", right(&mean, 6), right(&most, 6));
         c.text(beside, y + 1, &rest, Role::Dim);
     } else {
-        let rest = format!(" ~{} <{}", right(&mean, 6), right(&most, 6));
+        let rest = format!("  avg{} max{}", right(&mean, 6), right(&most, 6));
         c.pieces(beside, y, &[(&right(&now, 7), Role::Text), (&rest, Role::Dim)]);
     }
 }

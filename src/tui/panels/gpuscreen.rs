@@ -60,9 +60,15 @@ fn one(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &GpuRow) {
         pieces.push((tab.name(), if tab == view.tab { Role::Title } else { Role::Dim }));
         pieces.push((if tab == view.tab { "]" } else { " " }, Role::Title));
     }
+    let columns: usize = pieces.iter().map(|(text, _)| width(text)).sum();
     let about = match view.tab {
         GpuTab::Charts => format!("GPU {}  {}", gpu.index, ranges(view.range)),
-        GpuTab::Timeline => over(view),
+        GpuTab::Timeline => {
+            let over = over(view);
+            let room = usize::from(area.width).saturating_sub(columns + width(&over) + 14);
+            let legend = timeline::legend(c.glyphs, room);
+            if legend.is_empty() { over } else { format!("{over}  {legend}") }
+        }
         GpuTab::Device => format!("GPU {}", gpu.index),
     };
     c.rule(area, 0, &pieces, &[(&about, Role::Dim)]);
@@ -90,10 +96,10 @@ fn everything(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &GpuRow) {
     charts::paint(c, Rect { y: left.y + 1, height: left.height - 1, ..left }, v, gpu);
     c.rule(right, 0, &[("Device", Role::Title)], &[]);
     device(c, Rect { y: right.y + 1, height: right.height - 1, ..right }, gpu);
-    let legend = timeline::legend(c.glyphs);
     let over = over(view);
+    let legend = timeline::legend(c.glyphs, usize::from(lower.width).saturating_sub(width(&over) + 20));
     let title = [("Timeline  ", Role::Title), (over.as_str(), Role::Dim)];
-    c.rule(lower, 0, &title, &[(legend, Role::Dim)]);
+    c.rule(lower, 0, &title, &[(&legend, Role::Dim)]);
     timeline::paint(c, Rect { y: lower.y + 1, height: lower.height - 1, ..lower }, v);
 }
 

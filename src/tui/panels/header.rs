@@ -1,6 +1,6 @@
 //! The first lines: how many jobs are where, today's results, the meter, the screens, and how we stand with the scheduler.
 
-use crate::protocol::Connection;
+use crate::protocol::{Connection, JobRow};
 use crate::tui::View;
 use crate::tui::keys::Action;
 use crate::tui::layout::{Kind, Layout, Pane};
@@ -10,6 +10,9 @@ use crate::tui::look::theme::Role;
 use crate::tui::rows;
 use crate::tui::ui::{Screen, Ui};
 use ratatui::layout::Rect;
+
+/// The length of a day in milliseconds.
+pub(in crate::tui) const DAY_MS: i64 = 86_400_000;
 
 /// The states that are counted, in the order of a job's life.
 const COUNTED: [(&str, Role); 7] = [
@@ -134,18 +137,22 @@ fn counts(v: &View<'_>, kind: Kind, form: Form) -> Vec<(String, Role)> {
         }
     }
     let meter = &v.snap.meter;
+    // Since a picture of the day before nothing has stirred: nothing has ended.
+    let of_today = |count| if midnight_since(v).is_some() { 0 } else { count };
+    let (ok, failed, lost) =
+        (of_today(meter.today_ok), of_today(meter.today_failed), of_today(meter.today_lost));
     let wide = kind == Kind::Three;
     if form.today {
         let bar = if kind == Kind::One && gap.len() > 1 { " | " } else { "  " };
         let (before, colon, apart) = if wide { ("   ", ":", "  ") } else { (bar, "", " ") };
-        out.push((format!("{before}today{colon} {} ok", meter.today_ok), Role::Text));
-        if wide || meter.today_failed + meter.today_lost > 0 {
-            let role = if meter.today_failed > 0 { Role::Fail } else { Role::Dim };
-            out.push((format!("{apart}{} fail", meter.today_failed), role));
+        out.push((format!("{before}today{colon} {ok} ok"), Role::Text));
+        if wide || failed + lost > 0 {
+            let role = if failed > 0 { Role::Fail } else { Role::Dim };
+            out.push((format!("{apart}{failed} fail"), role));
         }
-        if wide || meter.today_lost > 0 {
-            let role = if meter.today_lost > 0 { Role::Lost } else { Role::Dim };
-            out.push((format!("{apart}{} lost", meter.today_lost), role));
+        if wide || lost > 0 {
+            let role = if lost > 0 { Role::Lost } else { Role::Dim };
+            out.push((format!("{apart}{lost} lost"), role));
         }
     }
     out
@@ -241,16 +248,34 @@ pub(in crate::tui) fn spots(c: &mut Canvas<'_>, area: Rect, names: &[Piece<'_>])
     }
 }
 
-/// GPU-milliseconds of today up to this moment.
-pub(in crate::tui) fn today_gpu_ms(v: &View<'_>) -> u64 {
-    v.snap.meter.today_gpu_ms + since_snapshot(v, |_| true)
+/// The midnight that has passed since the picture's day began, wall milliseconds, if one has.
+fn midnight_since(v: &View<'_>) -> Option<i64> {
+    let began = v.snap.meter.today_began;
+    let days = (v.exact.wall_ms - began) / DAY_MS;
+    (began > 0 && days > 0).then(|| began + days * DAY_MS)
 }
 
-/// What open leases have added since the snapshot was taken.
-pub(in crate::tui) fn since_snapshot(v: &View<'_>, of: impl Fn(&crate::protocol::JobRow) -> bool) -> u64 {
+/// GPU-milliseconds of today up to the last whole minute.
+pub(in crate::tui) fn today_gpu_ms(v: &View<'_>) -> u64 {
+    todays(v, v.snap.meter.today_gpu_ms, |_| true)
+}
+
+/// The same of some jobs, from what the picture has of them.
+pub(in crate::tui) fn todays(v: &View<'_>, told: u64, of: impl Fn(&JobRow) -> bool) -> u64 {
+    let Some(midnight) = midnight_since(v) else { return told.saturating_add_signed(since_snapshot(v, of)) };
+    let today = v.minute.wall_ms.saturating_sub(midnight).max(0).cast_unsigned();
     let open = v.snap.jobs.iter().filter(|row| of(row)).flat_map(|row| &row.open);
-    open.map(|lease| lease.held_ms(&v.now).saturating_sub(lease.held_ms(&v.snap.at)) * u64::from(lease.gpus))
-        .sum()
+    open.map(|lease| lease.held_ms(&v.minute).min(today) * u64::from(lease.gpus)).sum()
+}
+
+/// What open leases have added from the snapshot to the last whole minute, which may have been before it.
+pub(in crate::tui) fn since_snapshot(v: &View<'_>, of: impl Fn(&JobRow) -> bool) -> i64 {
+    let open = v.snap.jobs.iter().filter(|row| of(row)).flat_map(|row| &row.open);
+    open.map(|lease| {
+        let added = lease.held_ms(&v.minute).cast_signed() - lease.held_ms(&v.snap.at).cast_signed();
+        added * i64::from(lease.gpus)
+    })
+    .sum()
 }
 
 /// The second line of the one-column layout.
@@ -261,7 +286,9 @@ pub(in crate::tui) fn meter_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let meter = &v.snap.meter;
     let me = v.ui.me(v.snap);
     let mine = meter.users.iter().find(|user| user.user == me);
-    let mine_ms = mine.map_or(0, |user| user.today_gpu_ms) + since_snapshot(v, |row| row.user == me);
+    let mine_ms = mine
+        .map_or(0, |user| user.today_gpu_ms)
+        .saturating_add_signed(since_snapshot(v, |row| row.user == me));
     let held = format!("  held {}/{} GPU", meter.gpus_held, meter.gpus_total);
     let today = format!("  {} GPU-h today", hours(today_gpu_ms(v)));
     let rate = format!("  +{}/h", crate::tui::panels::meter::rate(v));

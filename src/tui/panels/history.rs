@@ -56,6 +56,9 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus:
         c.spot(Rect { y: area.y + at, height: 1, ..area }, Action::Select(Pane::History, place));
         let selected = focus && v.ui.history_job == Some(row.id);
         line(c, area, at, (v, row, id, &shown), selected);
+        if v.ui.marks.contains(&row.id) {
+            c.marked_row(area, at);
+        }
         if selected {
             c.cursor_row(area, at);
         }

@@ -1,8 +1,10 @@
 //! The five steps of a job: submit, rent, run, output, release. A line, and the lines of the job pane.
 
-use crate::model::{Cursor, Failure, Limit, Outcome};
-use crate::protocol::JobRow;
+use crate::model::{Bytes, Cursor, Failure, Limit, Outcome};
+use crate::protocol::{JobRow, Snapshot};
 use crate::tui::View;
+use crate::tui::errand::Measured;
+use crate::tui::layout::{self, Pane};
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, clock, duration, hours, moment, width, wrap};
 use crate::tui::look::theme::Role;
@@ -11,6 +13,8 @@ use crate::tui::panels::forecast;
 use crate::tui::panels::log;
 use crate::tui::panels::queue;
 use crate::tui::rows;
+use crate::tui::ui::{Tab, Ui};
+use crate::tui::update::copying;
 use ratatui::layout::Rect;
 
 /// Where a step stands.
@@ -122,7 +126,24 @@ pub(in crate::tui) fn bottom(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let title = format!("#{} {}", row.id, row.name);
     c.rule(area, 0, &[(&title, Role::Title)], &[]);
     line(c, Rect { y: area.y + 1, height: 1, ..area }, v, row);
-    log::last_line(c, Rect { y: area.y + 2, height: 1, ..area }, v, row);
+    let last = Rect { y: area.y + 2, height: 1, ..area };
+    if row.state == Cursor::Queued {
+        let (text, role) = waits(v, row, usize::from(area.width).saturating_sub(6));
+        c.pieces(last, 0, &[("wait| ", Role::Dim), (&text, role)]);
+    } else {
+        log::last_line(c, last, v, row);
+    }
+}
+
+/// When a waiting job starts; before that whether it will be late and why, else why it waits, as far as there is room.
+fn waits(v: &View<'_>, row: &JobRow, columns: usize) -> (String, Role) {
+    let starts = forecast::starts(v, row);
+    let starts = starts.as_deref();
+    if let Some(late) = forecast::late(v, row).filter(|_| row.cancel_at.is_none()) {
+        return (queue::fitted(&late, starts, columns, false), Role::ToastWarn);
+    }
+    let (why, role) = queue::why(v, row);
+    (queue::fitted(&why, starts.filter(|_| row.cancel_at.is_none()), columns, row.late), role)
 }
 
 /// The steps in one line.
@@ -157,6 +178,17 @@ pub(in crate::tui) fn line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, row: &J
         let why = queue::fitted(&why, None, usize::from(rest.width).saturating_sub(2), row.late);
         c.pieces(rest, 0, &[("  ", Role::Dim), (&why, role)]);
     }
+}
+
+/// The job whose life is on the screen, in the job pane or the Summary tab.
+pub(in crate::tui) fn shown<'a>(ui: &'a Ui, snap: &'a Snapshot) -> Option<&'a JobRow> {
+    let snap = ui.shown(snap);
+    let layout = layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, snap);
+    let is_shown = match &ui.opened {
+        Some(opened) => opened.tab == Tab::Summary,
+        None => layout.order().contains(&Pane::Job),
+    };
+    rows::find(ui, snap, rows::companion(ui)?).filter(|_| is_shown)
 }
 
 /// The job pane and the Summary tab.
@@ -239,7 +271,11 @@ fn whole(v: &View<'_>, row: &JobRow, columns: usize) -> Vec<(String, Role)> {
 fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) -> String {
     let when = |at: i64| clock(at, &v.ui.tz);
     match (step, mark, at) {
-        (3, Mark::ToCome, _) => "-> output/".to_owned(),
+        (3, Mark::ToCome, _) => match v.ui.flows.lies_in(&copying::output(row)) {
+            Some(Measured { bytes, files: 1 }) => format!("-> output/ ({}, 1 file so far)", Bytes(bytes)),
+            Some(Measured { bytes, files }) => format!("-> output/ ({}, {files} files so far)", Bytes(bytes)),
+            None => "-> output/".to_owned(),
+        },
         (_, Mark::ToCome | Mark::Skipped, _) => String::new(),
         (2, _, Some(_)) => {
             let limit = match row.limit {
@@ -293,7 +329,7 @@ fn start(v: &View<'_>, row: &JobRow, columns: usize) -> String {
 }
 
 fn held(v: &View<'_>, row: &JobRow) -> String {
-    let mut text = format!("{} GPU-h", hours(row.gpu_ms(&v.now)));
+    let mut text = format!("{} GPU-h", hours(row.gpu_ms(&v.minute)));
     if row.gpus == 0 {
         text = format!("{} core-h", hours(row.core_ms(&v.now)));
     }

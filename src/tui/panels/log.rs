@@ -23,12 +23,14 @@ use ratatui::text::{Line, Span};
 pub(in crate::tui) fn wanted(ui: &Ui, snap: &Snapshot, before: Option<&LogWant>) -> Option<LogWant> {
     let shown = ui.shown(snap);
     let layout = layout::plan(Rect::new(0, 0, ui.size.0, ui.size.1), ui, shown);
-    let visible = layout.life.height > 0 || layout.order().contains(&layout::Pane::Log);
+    let is_read = layout.order().contains(&layout::Pane::Log);
+    let visible = layout.life.height > 0 || is_read;
     let row = rows::find(ui, snap, rows::companion(ui)?).filter(|_| visible)?;
     row.rented_at?;
     let path = row.log.clone();
     let only = ui.log.only.clone().filter(|_| ui.log.path == path);
-    let Some(at) = ui.log.stopped_at.filter(|_| ui.log.path == path) else {
+    // The line of a log that is not open is its newest one.
+    let Some(at) = ui.log.stopped_at.filter(|_| is_read && ui.log.path == path) else {
         return Some(LogWant { path, from: LogFrom::Tail, only, since: None });
     };
     let since = Some(ui.log.seen);
@@ -196,12 +198,14 @@ fn nothing(v: &View<'_>, row: &JobRow) -> String {
     match (&v.ui.log.window.state, row.started_at) {
         _ if row.rented_at.is_none() && row.state == Cursor::Done => "It never ran: no output.".to_owned(),
         _ if row.rented_at.is_none() => "No output yet: it has not started.".to_owned(),
+        // What is shown is still another job's.
+        (_, Some(_)) if !belongs(v, row) => "Reading.".to_owned(),
         (LogState::Failed(why), _) if belongs(v, row) => format!("The log cannot be read: {why}"),
         (LogState::Gone, _) if belongs(v, row) => "The log's file is gone.".to_owned(),
+        (LogState::Reading, _) => "Reading.".to_owned(),
         (_, Some(at)) if row.state == Cursor::Running => {
             format!("No output yet (started {} ago).", duration(between(at, v.now.wall_ms)))
         }
-        (LogState::Reading, _) => "Reading.".to_owned(),
         _ => "No output.".to_owned(),
     }
 }

@@ -7,12 +7,13 @@ use crate::tui::look::canvas::{Canvas, Glyphs};
 use crate::tui::look::chart;
 use crate::tui::look::text::{duration, hours, left, moment, right, width};
 use crate::tui::look::theme::Role;
-use crate::tui::panels::header::{since_snapshot, today_gpu_ms};
+use crate::tui::panels::header::{since_snapshot, today_gpu_ms, todays};
 use ratatui::layout::Rect;
 
-/// One decimal for a week.
+/// One decimal for a week; two where it is little, so that it is never less than its days.
 fn week(gpu_ms: u64) -> String {
-    format!("{:.1}", gpu_ms as f64 / 3_600_000.0)
+    let hours = gpu_ms as f64 / 3_600_000.0;
+    if hours < 10.0 { format!("{hours:.2}") } else { format!("{hours:.1}") }
 }
 
 /// A line of the pane or of the screen.
@@ -89,8 +90,8 @@ fn users(v: &View<'_>, columns: usize) -> Vec<Line> {
             &user.held.to_string(),
             &user.running.to_string(),
             &user.waiting.to_string(),
-            &hours(user.today_gpu_ms + more),
-            &week(user.week_gpu_ms + more),
+            &hours(todays(v, user.today_gpu_ms, |row| row.user == user.user)),
+            &week(user.week_gpu_ms.saturating_add_signed(more)),
         ];
         let text = user_line(cells.map(String::as_str), columns);
         out.push(Line::Text(text, if user.user == me { Role::Title } else { Role::Text }));
@@ -110,7 +111,7 @@ fn sum(v: &View<'_>, columns: usize) -> Option<Line> {
         &all(&|u| u64::from(u.running)).to_string(),
         &all(&|u| u64::from(u.waiting)).to_string(),
         &hours(today_gpu_ms(v)),
-        &week(all(&|u| u.week_gpu_ms) + since_snapshot(v, |_| true)),
+        &week(all(&|u| u.week_gpu_ms).saturating_add_signed(since_snapshot(v, |_| true))),
     ];
     (meter.users.len() > 1).then(|| Line::Text(user_line(cells, columns), Role::Text))
 }
@@ -159,7 +160,7 @@ pub(in crate::tui) fn jobs(v: &View<'_>, columns: usize) -> Vec<Line> {
         return vec![Line::Text("Nobody holds a GPU now.".to_owned(), Role::Dim)];
     }
     // By what is shown of it: rows that look equal do not change places.
-    held.sort_by_key(|row| (std::cmp::Reverse(row.gpu_ms(&v.now) / 36_000), row.id));
+    held.sort_by_key(|row| (std::cmp::Reverse(row.gpu_ms(&v.minute) / 36_000), row.id));
     let more = if columns >= 60 { "   NAME" } else { "" };
     let head = format!("{}{more}", job_line(["JOB", "USER", "GPU", "HELD", "LIMIT"]));
     let mut out = vec![Line::Text(head, Role::Title)];
@@ -168,8 +169,13 @@ pub(in crate::tui) fn jobs(v: &View<'_>, columns: usize) -> Vec<Line> {
             Limit::For(span) => duration(span),
             Limit::UntilDone => "none".to_owned(),
         };
-        let cells =
-            [&format!("#{}", row.id), &row.user, &row.gpus.to_string(), &hours(row.gpu_ms(&v.now)), &limit];
+        let cells = [
+            &format!("#{}", row.id),
+            &row.user,
+            &row.gpus.to_string(),
+            &hours(row.gpu_ms(&v.minute)),
+            &limit,
+        ];
         let mut text = job_line(cells.map(String::as_str));
         let idle = idle(v, row);
         if columns >= 60 {

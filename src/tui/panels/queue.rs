@@ -55,6 +55,9 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, kind: 
         let selected = v.ui.queue_job == Some(job.id);
         line(c, area, at, (v, job, lead, &shown), selected);
         c.spot(Rect { y: area.y + at, height: 1, ..area }, Action::Select(Pane::Queue, row));
+        if v.ui.marks.contains(&job.id) {
+            c.marked_row(area, at);
+        }
         if selected && (focus || kind != Kind::Bare) {
             c.cursor_row(area, at);
         }
@@ -129,7 +132,9 @@ pub(in crate::tui) fn time(v: &View<'_>, row: &JobRow) -> String {
     if row.state == Cursor::Queued {
         return minutes(between(row.submitted_at, now));
     }
-    duration(match row.state {
+    // Under low bandwidth it is that of the last whole minute.
+    let shown = if v.ui.thrift { minutes } else { duration };
+    shown(match row.state {
         Cursor::Queued => Span(0),
         Cursor::Renting => between(row.rented_at.unwrap_or(now), now),
         Cursor::Running => between(row.started_at.unwrap_or(now), now),

@@ -208,10 +208,28 @@ fn ticks(c: &mut Canvas<'_>, v: &View<'_>, y: u16, axis: &Axis, timeline: &Timel
     }
 }
 
-/// What the signs mean.
-pub(in crate::tui) const fn legend(glyphs: Glyphs) -> &'static str {
-    match glyphs {
-        Glyphs::Unicode | Glyphs::Blocks => "▄ past  █ held  ░ planned  ~ drains  ! quarantine  D deadline",
-        Glyphs::Ascii => "= past  # held  / planned  ~ drains  ! quarantine  D deadline",
+/// What the signs mean, as many of them as there is room for.
+pub(in crate::tui) fn legend(glyphs: Glyphs, columns: usize) -> String {
+    let [past, held, planned] = match glyphs {
+        Glyphs::Unicode | Glyphs::Blocks => ["▄", "█", "░"],
+        Glyphs::Ascii => ["=", "#", "/"],
+    };
+    let signs = [
+        (past, "past"),
+        (held, "held"),
+        (planned, "planned"),
+        ("~", "drains"),
+        ("!", "quarantine"),
+        ("D", "deadline"),
+    ];
+    let mut out = String::new();
+    for (sign, means) in signs {
+        let gap = if out.is_empty() { "" } else { "  " };
+        let more = format!("{gap}{sign} {means}");
+        if width(&out) + width(&more) > columns {
+            break;
+        }
+        out.push_str(&more);
     }
+    out
 }

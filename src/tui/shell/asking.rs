@@ -2,11 +2,16 @@
 //! have, and whether somebody is there.
 
 use super::{PATIENCE_MS, QUIET_MS, Shell};
-use crate::model::{Now, Span};
+use crate::model::{Cursor, Now, Span};
 use crate::protocol::Connection;
+use crate::tui::panels::life;
 use crate::tui::shell::feed::UiCommand;
 use crate::tui::shell::log::LogMessage;
+use crate::tui::update::copying;
 use crate::tui::{looks, news};
+
+/// The output of a job that runs is measured anew after this.
+const MEASURED_MS: u64 = 60_000;
 
 impl Shell {
     /// Notices that the scheduler has gone quiet.
@@ -23,6 +28,18 @@ impl Shell {
                 let _ended = self.commands.send(UiCommand::Ping);
             }
             Some(_) | None => {}
+        }
+    }
+
+    /// Measures the output of a job that runs, now and then, where that is shown.
+    fn ask_how_much(&mut self) {
+        let shown = life::shown(&self.ui, &self.snap).filter(|row| row.state == Cursor::Running);
+        let Some((job, output)) = shown.map(|row| (row.id, copying::output(row))) else { return };
+        let now_ms = self.ui.now.boottime_ms;
+        if self.measured.is_none_or(|(before, ms)| before != job || now_ms >= ms + MEASURED_MS) {
+            self.measured = Some((job, now_ms));
+            // Where there is no thread left it is not told.
+            let _none = self.measure(output);
         }
     }
 
@@ -46,6 +63,7 @@ impl Shell {
                 let _ended = self.commands.send(command);
             }
         }
+        self.ask_how_much();
         for command in looks::due(&mut self.ui, &self.snap) {
             let _ended = self.commands.send(command);
         }

@@ -12,6 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 impl Shell {
+    /// Sees how much lies in a folder.
+    pub(super) fn measure(&self, path: PathBuf) -> std::io::Result<()> {
+        browse::on_a_thread(&self.events, move || {
+            let found = measure::measure(&path);
+            Brought::Measured { path, found }
+        })
+    }
+
     /// Runs one; what it brings comes at once or as an event.
     pub(super) fn errand(&mut self, errand: Errand) -> Result<Next, TuiError> {
         let (outside, events) = (&self.outside, &self.events);
@@ -29,11 +37,7 @@ impl Shell {
                 return self.started(browse::on_a_thread(&self.events, read));
             }
             Errand::Measure(path) => {
-                let measure = move || {
-                    let bytes = measure::measure(&path);
-                    Brought::Measured { path, bytes }
-                };
-                return self.started(browse::on_a_thread(&self.events, measure));
+                return self.started(self.measure(path));
             }
             Errand::Copy(text) => {
                 let sent = self.screen.copy(&text);

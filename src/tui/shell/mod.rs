@@ -179,6 +179,8 @@ struct Shell {
     finding: Option<u64>,
     /// The opened job and the revision of its row when it was last asked for.
     detail_asked: Option<(JobId, Option<Revision>)>,
+    /// The job whose output was measured last, and when.
+    measured: Option<(JobId, u64)>,
     dirty: bool,
     /// A key was pressed: its frame does not wait for others.
     pressed: bool,
@@ -238,6 +240,7 @@ impl Shell {
             want: None,
             finding: None,
             detail_asked: None,
+            measured: None,
             dirty: true,
             pressed: true,
             alone: true,

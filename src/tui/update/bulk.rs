@@ -65,8 +65,10 @@ pub(in crate::tui) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action, jobs: &
         Action::Raise => each(ui, "raised", &able, refused, |ui, row| priority(ui, row, STEP)),
         Action::Lower => each(ui, "lowered", &able, refused, |ui, row| priority(ui, row, -STEP)),
         Action::Pause => {
-            let pause = able.iter().any(|row| row.paused_by.is_none());
-            able.retain(|row| row.paused_by.is_none() == pause);
+            let asked = |row: &JobRow| ui.pending.get(&row.id).and_then(Pending::paused);
+            let is_paused = |row: &JobRow| asked(row).unwrap_or(row.paused_by.is_some());
+            let pause = able.iter().any(|row| !is_paused(row));
+            able.retain(|row| is_paused(row) != pause);
             let verb = if pause { "paused" } else { "resumed" };
             let change = Change::Pause(pause);
             each(ui, verb, &able, refused, |_, _| Ok(change))
@@ -184,11 +186,17 @@ pub(in crate::tui) fn cancel(
         return acts::cancel(ui, snap, *one, at_once);
     }
     let (rows, refused) = unchanged(ui, snap, jobs, refused, "cancelled");
+    unmark(ui, &rows);
     each(ui, "cancelled", &rows.iter().collect::<Vec<_>>(), refused, |_, row| {
         let kill = row.cancel_at.is_some();
         let undo = if at_once || kill { Span(0) } else { undo_window(row) };
         Ok(Change::Cancel { undo, now: kill })
     })
+}
+
+/// Whether a job is one of several whose answers are told together.
+pub(in crate::tui) fn awaits(ui: &Ui, job: JobId) -> bool {
+    ui.tally.as_ref().is_some_and(|tally| tally.waiting.contains(&job))
 }
 
 /// Submits jobs again.
@@ -199,12 +207,20 @@ pub(in crate::tui) fn retry(
     refused: Vec<String>,
 ) -> Vec<UiCommand> {
     let (rows, refused) = unchanged(ui, snap, jobs, refused, "retried");
+    unmark(ui, &rows);
     begin(ui, SUBMITTED, rows.iter().map(|row| row.id).collect(), 0, refused);
     let command = |row: &JobRow| UiCommand::Send {
         job: Some(row.id),
         command: Command::Retry { job: row.id, generation: row.generation },
     };
     rows.iter().map(command).collect()
+}
+
+/// What is cancelled or submitted again has been dealt with: the next action is not about it.
+fn unmark(ui: &mut Ui, rows: &[JobRow]) {
+    for row in rows {
+        ui.marks.remove(&row.id);
+    }
 }
 
 fn unchanged(

@@ -34,10 +34,17 @@ pub(in crate::tui) struct Editing {
     overrides: Overrides,
     /// It is in the editor.
     is_open: bool,
+    /// Its text was sent, and is answered or will be.
+    is_sent: bool,
 }
 
 /// Marks a job, as the first step.
 pub(in crate::tui) fn begin(ui: &mut Ui, row: &JobRow) -> Vec<UiCommand> {
+    // Pressed twice: a second mark would keep the first one's editor from opening.
+    if let Some(editing) = &ui.flows.edit {
+        ui.say(Level::Info, format!("#{} is being opened for editing", editing.job), Some(editing.job));
+        return Vec::new();
+    }
     ui.flows.edit = Some(Editing {
         job: row.id,
         generation: row.generation,
@@ -46,6 +53,7 @@ pub(in crate::tui) fn begin(ui: &mut Ui, row: &JobRow) -> Vec<UiCommand> {
         text: None,
         overrides: Overrides::default(),
         is_open: false,
+        is_sent: false,
     });
     vec![mark(row)]
 }
@@ -65,16 +73,19 @@ pub(in crate::tui) fn quick(ui: &mut Ui, file: JobFile, overrides: Overrides) ->
         file: Some(file),
         overrides,
         is_open: false,
+        is_sent: false,
     });
     send(ui, true)
 }
 
 /// Sends the text: to learn what it would change, or to change it.
 fn send(ui: &mut Ui, dry_run: bool) -> Vec<UiCommand> {
-    let Some(editing) = &ui.flows.edit else { return Vec::new() };
+    let is_live = ui.connected();
+    let Some(editing) = &mut ui.flows.edit else { return Vec::new() };
     let (job, generation) = (editing.job, editing.generation);
+    editing.is_sent = is_live;
     let (Some(file), Some(text)) = (&editing.file, &editing.text) else { return drop_mark(ui) };
-    if !ui.connected() {
+    if !is_live {
         return Vec::new();
     }
     let file: SubmitFile =
@@ -91,6 +102,15 @@ pub(in crate::tui) fn drop_mark(ui: &mut Ui) -> Vec<UiCommand> {
     }
     let request = Request::Command(Command::EndEdit { job, generation });
     vec![UiCommand::Ask { flow: Flow::Unmark(job), request }]
+}
+
+/// Gives up an edit whose editor is not open yet; whether there was one.
+pub(in crate::tui) fn give_up(ui: &mut Ui) -> bool {
+    let is_on_its_way = |editing: &mut Editing| editing.until.is_none() && editing.text.is_none();
+    let Some(editing) = ui.flows.edit.take_if(is_on_its_way) else { return false };
+    // Its mark is dropped when it comes.
+    ui.say(Level::Info, format!("#{} is not edited", editing.job), Some(editing.job));
+    true
 }
 
 /// Applies what was shown.
@@ -221,10 +241,16 @@ pub(in crate::tui) fn returned(ui: &mut Ui, text: Result<Option<Vec<u8>>, String
     }
 }
 
-/// There is a connection again: an edit that waited for it goes out.
-pub(in crate::tui) fn connected(ui: &mut Ui) -> Vec<UiCommand> {
-    let waits = ui.flows.edit.as_ref().is_some_and(|editing| editing.text.is_some() && !editing.is_open);
-    if waits && ui.overlay.is_none() { send(ui, true) } else { Vec::new() }
+/// Whether a job is in the editor: what comes back from there is its text.
+pub(in crate::tui) fn is_open(ui: &Ui) -> bool {
+    ui.flows.edit.as_ref().is_some_and(|editing| editing.is_open)
+}
+
+/// An edit that waited for a connection, or for what lay over the screen, goes out.
+pub(in crate::tui) fn go_on(ui: &mut Ui) -> Vec<UiCommand> {
+    let waits = |editing: &Editing| editing.text.is_some() && !editing.is_open && !editing.is_sent;
+    let waits = ui.connected() && ui.overlay.is_none() && ui.flows.edit.as_ref().is_some_and(waits);
+    if waits { send(ui, true) } else { Vec::new() }
 }
 
 /// That somebody edits a job already, and what can be done about it.
@@ -235,7 +261,8 @@ pub(in crate::tui) fn held_by(ui: &Ui, job: JobId, by: &str, until: &str) -> Str
 
 /// The connection is gone. Where a text was written it is kept; else the mark ends by itself.
 pub(in crate::tui) fn lost(ui: &mut Ui) {
-    let Some(editing) = &ui.flows.edit else { return };
+    let Some(editing) = &mut ui.flows.edit else { return };
+    editing.is_sent = false;
     let until = editing.until.map(|until| text::moment(until, ui.now.wall_ms, &ui.tz));
     let end = until.map_or_else(String::new, |until| format!("; its mark ends by itself at {until}"));
     let job = editing.job;

@@ -46,7 +46,8 @@ fn line(ui: &Ui, row: &JobRow) -> String {
         row.priority.to_string(),
         time(Some(row.submitted_at)),
         time(row.started_at),
-        time(row.ended_at),
+        // What never held anything ended when it was done.
+        time(row.ended_at.or(row.done_at)),
         waited,
         ran,
         format!("{:.4}", row.gpu_ms(&ui.now) as f64 / 3_600_000.0),

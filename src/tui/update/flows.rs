@@ -6,7 +6,7 @@
 use crate::model::JobId;
 use crate::protocol::{Query, Reply, Request, Snapshot, SubmittedJob};
 use crate::tui::UiCommand;
-use crate::tui::errand::{Brought, Errand};
+use crate::tui::errand::{Brought, Errand, Measured};
 use crate::tui::keys::Action;
 use crate::tui::overlay::{self, Overlay};
 use crate::tui::shell::options::Outside;
@@ -98,7 +98,7 @@ pub struct Flows {
     /// Files that were submitted or edited here, the newest first.
     pub(in crate::tui) recent: Vec<PathBuf>,
     /// How much lies in the folder that was measured last.
-    pub(in crate::tui) measured: Option<(PathBuf, u64)>,
+    pub(in crate::tui) measured: Option<(PathBuf, Measured)>,
     /// Numbers the checks.
     pub(in crate::tui) serial: u64,
 }
@@ -107,6 +107,14 @@ pub struct Flows {
 const RECENT: usize = 20;
 
 impl Flows {
+    /// How much lies in a folder, if that was measured last and there is something.
+    pub(in crate::tui) fn lies_in(&self, folder: &Path) -> Option<Measured> {
+        self.measured
+            .as_ref()
+            .filter(|(path, found)| path == folder && found.files > 0)
+            .map(|(_, found)| *found)
+    }
+
     /// A file was of use.
     pub(in crate::tui) fn used(&mut self, path: &Path) {
         self.recent.retain(|known| known != path);
@@ -228,12 +236,12 @@ pub(in crate::tui) fn brought(ui: &mut Ui, brought: Brought) -> Vec<UiCommand> {
             }
             overlay::picker::go_on(ui)
         }
-        Brought::Measured { path, bytes } => {
-            ui.flows.measured = bytes.map(|bytes| (path, bytes));
+        Brought::Measured { path, found } => {
+            ui.flows.measured = found.map(|found| (path, found));
             Vec::new()
         }
         Brought::EditHere { was, text, file } => overlay::editor::open(ui, was, text, file),
-        Brought::Edited(text) if ui.flows.edit.is_some() => editing::returned(ui, text),
+        Brought::Edited(text) if editing::is_open(ui) => editing::returned(ui, text),
         Brought::Edited(text) => overlay::review::edited(ui, text),
         Brought::Back => Vec::new(),
         Brought::Failed(why) => {

@@ -44,7 +44,7 @@ pub(in crate::tui) fn all(ui: &mut Ui, snap: &Snapshot) {
     }
 }
 
-/// Jobs that are gone lose their mark; one that has ended keeps it in neither table's way.
+/// Jobs that are gone lose their mark; one that has ended keeps it.
 pub(in crate::tui) fn settle(ui: &mut Ui, snap: &Snapshot) {
     if ui.marks.is_empty() {
         return;

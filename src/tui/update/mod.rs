@@ -38,6 +38,8 @@ use ratatui::layout::Rect;
 /// What keys mean now.
 pub fn mode(ui: &Ui) -> Mode {
     match &ui.overlay {
+        // What cannot be seen takes no keys.
+        _ if layout::is_too_small(ui) => Mode::Queue,
         Some(overlay) => overlay.mode(),
         None if ui.typing => Mode::Input,
         None => mode_below(ui),
@@ -82,6 +84,14 @@ pub fn update(ui: &mut Ui, action: Action, snap: &Snapshot, now: Now) -> Vec<UiC
 
 /// Does what an action means to what is on top: the overlay, the line that is typed, the screen.
 pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
+    if layout::is_too_small(ui) {
+        return match action {
+            Action::Back | Action::Interrupt => vec![UiCommand::Quit],
+            Action::Repaint => vec![UiCommand::Repaint],
+            Action::Suspend => vec![UiCommand::Suspend],
+            _ => Vec::new(),
+        };
+    }
     match action {
         Action::Escape => return escape(ui),
         Action::Interrupt if ui.overlay.is_some() || ui.typing => return escape(ui),
@@ -89,10 +99,7 @@ pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec
         Action::Repaint => return vec![UiCommand::Repaint],
         Action::Suspend => return vec![UiCommand::Suspend],
         Action::Click(x, y) => return mouse::click(ui, snap, (x, y)),
-        Action::Wheel(x, y, down) => {
-            mouse::wheel(ui, snap, (x, y), down);
-            return Vec::new();
-        }
+        Action::Wheel(x, y, down) => return mouse::wheel(ui, snap, (x, y), down),
         _ => {}
     }
     if let Some(overlay) = ui.overlay.take() {
@@ -196,7 +203,7 @@ const fn send(command: Command) -> UiCommand {
 
 /// One level back; at the root, out.
 fn back(ui: &mut Ui) -> Vec<UiCommand> {
-    if leave(ui) || std::mem::take(&mut ui.zoom) {
+    if leave(ui) || std::mem::take(&mut ui.zoom) || editing::give_up(ui) {
         return Vec::new();
     }
     vec![UiCommand::Quit]

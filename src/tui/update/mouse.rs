@@ -31,15 +31,13 @@ pub(super) fn click(ui: &mut Ui, snap: &Snapshot, at: (u16, u16)) -> Vec<UiComma
 }
 
 /// Moves in the pane under the pointer, which has the focus then.
-pub(super) fn wheel(ui: &mut Ui, snap: &Snapshot, at: (u16, u16), down: bool) {
+pub(super) fn wheel(ui: &mut Ui, snap: &Snapshot, at: (u16, u16), down: bool) -> Vec<UiCommand> {
     let action = if down { Action::Down } else { Action::Up };
     if ui.overlay.is_none() && (ui.typing || !focus(ui, snap, at)) {
-        return;
+        return Vec::new();
     }
-    for _ in 0..if ui.overlay.is_some() { 1 } else { NOTCH } {
-        // Moving asks nobody for anything.
-        let _nothing = apply(ui, action.clone(), snap);
-    }
+    let times = if ui.overlay.is_some() { 1 } else { NOTCH };
+    (0..times).flat_map(|_| apply(ui, action.clone(), snap)).collect()
 }
 
 fn focus(ui: &mut Ui, snap: &Snapshot, at: (u16, u16)) -> bool {

@@ -8,8 +8,8 @@ use crate::protocol::{self, Command, JobRow, Place, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::looks::Look;
 use crate::tui::rows::{self, QueueRow};
-use crate::tui::ui::Ui;
-use crate::tui::update::acts;
+use crate::tui::ui::{Level, Ui};
+use crate::tui::update::{acts, bulk};
 use std::collections::VecDeque;
 
 /// One change of one job.
@@ -35,6 +35,10 @@ pub(in crate::tui) enum Change {
 pub struct Pending {
     /// The front of the line is on its way.
     flies: bool,
+    /// It was answered: what the scheduler does not do it has given a reason for.
+    is_answered: bool,
+    /// What the job was doing when the last change was asked for.
+    state: JobState,
     /// As the job was when it went out.
     sent: Generation,
     sent_ms: u64,
@@ -107,13 +111,16 @@ pub(in crate::tui) fn ask(ui: &mut Ui, row: &JobRow, changes: &[Change]) -> Vec<
         for change in changes {
             pending.put(*change);
         }
+        pending.state = row.state;
         return Vec::new();
     }
     let Some(first) = changes.first() else { return Vec::new() };
     let line = changes.iter().copied().collect();
     let until_ms = now + PATIENCE_MS;
     let turn = ui.pending.values().map(|pending| pending.turn + 1).max().unwrap_or(0);
-    let pending = Pending { flies: true, sent: row.generation, sent_ms: now, until_ms, turn, line };
+    let (sent, state) = (row.generation, row.state);
+    let pending =
+        Pending { flies: true, is_answered: false, state, sent, sent_ms: now, until_ms, turn, line };
     ui.pending.insert(row.id, pending);
     let send = UiCommand::Send { job: Some(row.id), command: first.command(row.id, row.generation) };
     // What it does to the others is asked before it is done: afterwards it would do nothing more.
@@ -158,7 +165,7 @@ pub(in crate::tui) fn take_back(ui: &mut Ui, of: Option<JobId>) -> bool {
 
 /// Drops what the new rows confirm and sends what waited for it.
 pub(in crate::tui) fn settle(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
-    let mut out = Vec::new();
+    let (mut out, mut failed) = (Vec::new(), None);
     let now = ui.now.boottime_ms;
     ui.pending.retain(|job, pending| {
         let Some(row) = rows::told(snap, *job) else { return false };
@@ -166,19 +173,30 @@ pub(in crate::tui) fn settle(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
             if row.generation == pending.sent && now < pending.until_ms {
                 return true;
             }
+            if row.generation == pending.sent && !pending.is_answered {
+                failed = Some((*job, "the scheduler has not answered: it is as it was"));
+            }
             pending.line.pop_front();
             pending.flies = false;
         }
         let Some(next) = pending.line.front() else { return false };
+        // Who cancels a job that waits has not agreed to kill one that runs.
+        if matches!(next, Change::Cancel { .. }) && row.state != pending.state {
+            failed = Some((*job, "it went on meanwhile, and is not cancelled"));
+            return false;
+        }
         if now < pending.sent_ms + TOGETHER_MS {
             return true;
         }
         out.extend(next.what_if(*job).map(|look| look.ask(ui.now.wall_ms)));
         out.push(UiCommand::Send { job: Some(*job), command: next.command(*job, row.generation) });
-        (pending.flies, pending.sent) = (true, row.generation);
+        (pending.flies, pending.is_answered, pending.sent) = (true, false, row.generation);
         (pending.sent_ms, pending.until_ms) = (now, now + PATIENCE_MS);
         true
     });
+    if let Some((job, why)) = failed.filter(|(job, _)| !bulk::awaits(ui, *job)) {
+        ui.say(Level::Warning, format!("#{job}: {why}"), Some(job));
+    }
     out
 }
 
@@ -187,6 +205,7 @@ pub(in crate::tui) fn answered(ui: &mut Ui, job: JobId) {
     let soon = ui.now.boottime_ms + SETTLE_MS;
     if let Some(pending) = ui.pending.get_mut(&job) {
         pending.until_ms = pending.until_ms.min(soon);
+        pending.is_answered = true;
     }
 }
 

@@ -7,6 +7,7 @@ use crate::model::{JobId, Span};
 use crate::protocol::{Command, Query, Request, Snapshot, SubmittedJob, UndoRow};
 use crate::tui::UiCommand;
 use crate::tui::effect::Effect;
+use crate::tui::keys::{Action, Mode};
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::flows::Flow;
@@ -19,6 +20,8 @@ pub struct Deeds {
     submissions: Vec<Submission>,
     /// The newest last.
     batches: Vec<Batch>,
+    /// The newest of those that can be taken back no more, until that was said.
+    late: Option<Submission>,
     /// When one job was last changed, wall milliseconds.
     single_ms: i64,
     /// When anything but a cancel was last done, wall milliseconds.
@@ -150,7 +153,8 @@ pub(in crate::tui) fn newest(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     let now = ui.now.boottime_ms;
     let deeds = &mut ui.deeds;
     deeds.other_ms = 0;
-    deeds.submissions.retain(|submission| submission.until > now);
+    let late = deeds.submissions.extract_if(.., |submission| submission.until <= now).last();
+    deeds.late = late.or(deeds.late.take());
     if deeds.wanted > 0 {
         deeds.wanted += 1;
         return Vec::new();
@@ -169,7 +173,8 @@ fn ask(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     if own.iter().all(|job| is_done(snap, *job)) {
         ui.deeds.submissions.clear();
     }
-    if ui.deeds.submissions.is_empty() && ui.deeds.batches.is_empty() {
+    ui.deeds.late.take_if(|late| late.jobs.iter().all(|job| is_done(snap, *job)));
+    if ui.deeds.submissions.is_empty() && ui.deeds.batches.is_empty() && ui.deeds.late.is_none() {
         ui.deeds.wanted = 0;
         return vec![undo(None)];
     }
@@ -204,12 +209,35 @@ fn take_back(ui: &mut Ui, snap: &Snapshot, row: Option<&UndoRow>) -> Vec<UiComma
     if let Some(last) = ui.deeds.submissions.pop_if(|last| last.at >= changed) {
         return remove(ui, snap, last);
     }
+    if let Some(late) = ui.deeds.late.take_if(|late| late.at >= changed) {
+        ui.say(Level::Warning, too_late(ui, &late, row), None);
+        return Vec::new();
+    }
     let batch = row.and_then(|row| ui.deeds.batches.iter().rposition(|batch| batch.has(row)));
     if let Some(at) = batch {
         let batch = ui.deeds.batches.remove(at);
         return bulk::undo(ui, snap, &batch.jobs);
     }
     vec![undo(None)]
+}
+
+/// Why the newest submission stays, and what is taken back instead: not what nobody has in mind.
+fn too_late(ui: &Ui, late: &Submission, row: Option<&UndoRow>) -> String {
+    let key = |action| ui.keys.key(Mode::Queue, &action);
+    let jobs: Vec<String> = late.jobs.iter().map(|job| format!("#{job}")).collect();
+    let (was, it) = if jobs.len() == 1 { ("was", "it") } else { ("were", "them") };
+    let cancels = format!("{} {was} submitted last, {} cancels {it}", jobs.join(" "), key(Action::Cancel));
+    row.map_or_else(
+        || cancels.clone(),
+        |row| {
+            format!(
+                "{cancels}; before: #{} {}, {} again takes that back",
+                row.job,
+                row.what,
+                key(Action::Undo)
+            )
+        },
+    )
 }
 
 /// Removes what was submitted a moment ago.

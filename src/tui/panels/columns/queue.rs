@@ -19,7 +19,9 @@ pub(super) static TABLE: &[Spec] = &[
         (1, 6, 0, true),
         (true, 2),
         Some(Key::Held),
-        |v, row, _| plain(if row.rented_at.is_none() { "-".to_owned() } else { hours(row.gpu_ms(&v.now)) }),
+        |v, row, _| {
+            plain(if row.rented_at.is_none() { "-".to_owned() } else { hours(row.gpu_ms(&v.minute)) })
+        },
     ),
     spec(
         (C::Time, "time"),

@@ -21,6 +21,8 @@ pub(super) struct Looking {
     pub(super) watch: Option<notify::RecommendedWatcher>,
     /// As it was opened last.
     pub(super) file: Option<LogFile>,
+    /// Which file it was before, its size, and whether it had a hole.
+    last: Option<(u64, u64, bool)>,
     pub(super) state: LogState,
     /// When it was seen to be shorter or another, and whether it has grown since.
     pub(super) lost_ms: u64,
@@ -43,6 +45,7 @@ impl Looking {
             want,
             watch: None,
             file: None,
+            last: None,
             state: LogState::Reading,
             lost_ms: 0,
             has_grown: false,
@@ -90,7 +93,9 @@ impl Looking {
     pub(super) fn look(&mut self) {
         (self.looked_ms, self.is_changed) = (clock::monotonic().0.max(1), false);
         let opened = LogFile::open(&self.want.path);
-        let before = self.file.take().map(|log| (log.inode(), log.size(), log.has_hole()));
+        // One that was gone for a while may be another when it is back.
+        let before = self.file.take().map(|log| (log.inode(), log.size(), log.has_hole())).or(self.last);
+        self.last = before;
         let state = match opened {
             Ok(log) => {
                 let (inode, size) = (log.inode(), log.size());

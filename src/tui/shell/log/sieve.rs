@@ -110,7 +110,8 @@ impl Sieve {
     fn down(&mut self, log: &mut LogFile) -> io::Result<()> {
         // The last line may have grown since.
         while self.lines.back().is_some_and(|line| line.at >= self.end) {
-            self.lines.pop_back();
+            let again = self.lines.pop_back();
+            self.bytes -= again.map_or(0, |line| line.text.len() as u64 + 1).min(self.bytes);
         }
         let piece = log.after(self.end, PIECE)?;
         let is_last = piece.bytes.is_empty() || piece.end() >= log.size();
