@@ -8,7 +8,7 @@ mod keys;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{busy, empty, many};
-use overnight::model::{Generation, JobId, Span};
+use overnight::model::{Cursor, Generation, JobId, Span};
 use overnight::protocol::{Command, JobRow, Place, Query, Reply, Request, Snapshot, SubmittedJob, UndoRow};
 use overnight::tui::{
     Action, Asked, Column, Depth, FeedEvent, Filter, Flow, Glyphs, Group, Key, Keymap, Mode, Overlay, Screen,
@@ -571,6 +571,69 @@ fn without_an_answer_it_is_told_as_it_stands() {
     person.hears(151, ok());
     person.later(10_000);
     assert_eq!(person.message(), "1 paused, 1 without an answer");
+}
+
+#[test]
+fn one_change_without_an_answer_is_told_too() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.on(151).press("+");
+    person.later(10_000);
+    assert_eq!(person.message(), "#151: the scheduler has not answered: it is as it was");
+    let mut person = Person::at(busy(), (80, 24));
+    person.on(151).press("+");
+    person.hears(151, ok());
+    person.later(10_000);
+    assert_eq!(person.message(), "", "nothing changed, and the scheduler has said so");
+}
+
+#[test]
+fn a_cancel_of_a_job_that_waits_does_not_go_to_one_that_runs_meanwhile() {
+    for starts in [true, false] {
+        let mut person = Person::at(busy(), (80, 24));
+        assert_eq!(commands(&person.on(151).press("+")).len(), 1);
+        assert_eq!(commands(&person.press("x y")), [] as [&Command; 0], "behind the change");
+        let mut sent = person.changes(|row| {
+            if row.id == JobId(151) {
+                row.generation = row.generation.next();
+                row.state = if starts { Cursor::Running } else { row.state };
+            }
+        });
+        sent.extend(person.later(1_000));
+        let cancels = commands(&sent).iter().filter(|one| matches!(one, Command::Cancel { .. })).count();
+        assert_eq!(cancels, usize::from(!starts), "{sent:?}");
+        let said = person.message().contains("it went on meanwhile, and is not cancelled");
+        assert_eq!(said, starts, "{}", person.message());
+    }
+}
+
+#[test]
+fn pause_pressed_twice_on_marked_jobs_resumes_them() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.mark(&[151, 152]);
+    assert!(commands(&person.press("H")).iter().all(|one| matches!(one, Command::Pause { .. })));
+    person.press("H");
+    let mut sent = person.changes(|row| {
+        if [151, 152].contains(&row.id.0) {
+            row.generation = row.generation.next();
+            row.paused_by = Some("me".into());
+        }
+    });
+    sent.extend(person.later(1_000));
+    let resumed = commands(&sent).iter().filter(|one| matches!(one, Command::Resume { .. })).count();
+    assert_eq!(resumed, 2, "{sent:?}");
+}
+
+#[test]
+fn what_is_cancelled_or_submitted_again_is_marked_no_more() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.mark(&[151, 152]);
+    person.press("+");
+    assert_eq!(person.ui.marks.len(), 2, "what is pressed again and again stays marked");
+    person.later(10_000);
+    person.press("x Esc");
+    assert_eq!(person.ui.marks.len(), 2);
+    assert_eq!(commands(&person.press("x y")).len(), 2);
+    assert!(person.ui.marks.is_empty());
 }
 
 // ---- filters ----

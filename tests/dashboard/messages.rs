@@ -215,6 +215,32 @@ fn what_a_job_ended_by_is_told_with_its_end() {
 }
 
 #[test]
+fn every_end_is_kept_and_what_nobody_wanted_is_shown() {
+    let mut person = Person::at(busy(), (80, 24));
+    let mut snap = person.snap.clone();
+    let ends = [
+        (142, Outcome::Failed(Failure::Code(1))),
+        (143, Outcome::Succeeded),
+        (144, Outcome::Cancelled { by: "bo".into() }),
+    ];
+    for (id, outcome) in ends {
+        let at = snap.jobs.iter().position(|row| row.id == JobId(id)).unwrap();
+        let mut row = (*snap.jobs.remove(at)).clone();
+        (row.state, row.outcome) = (Cursor::Done, Some(outcome));
+        snap.history.insert(0, Arc::new(row));
+    }
+    let now = person.ui.now;
+    let out = receive(&mut person.ui, &mut person.snap, FeedEvent::Snapshot(Box::new(snap)), now);
+    assert!(person.message().starts_with("#142 llama-ft-8b: failed"), "{}", person.message());
+    let told = out.iter().filter(|one| matches!(one, UiCommand::Notify(_))).count();
+    assert_eq!(told, 1, "one call for all: {out:?}");
+    person.press(": messages Enter");
+    for name in ["#142", "#143", "#144"] {
+        assert!(person.sees().contains(name), "{name}: {}", person.sees());
+    }
+}
+
+#[test]
 fn a_cancel_names_the_signal_and_is_not_offered_once_the_job_has_ended() {
     let mut person = Person::at(busy(), (80, 24));
     person.ui.me = "bo".into();

@@ -236,6 +236,15 @@ mod tests {
     }
 
     #[test]
+    fn a_text_from_a_column_on_never_begins_within_a_character() {
+        assert_eq!(from_column("abcdef", 2), "cdef");
+        assert_eq!(from_column("日本語", 2), "本語");
+        assert_eq!(from_column("日本語", 3), " 語");
+        assert_eq!(from_column("日本語", 5), " ");
+        assert_eq!(from_column("ab", 7), "");
+    }
+
+    #[test]
     fn hours_keep_two_decimals() {
         assert_eq!(hours(7_452_000), "2.07");
         assert_eq!(hours(0), "0.00");

@@ -145,6 +145,25 @@ fn each_line_is_told_by_the_mark_that_holds_at_its_end_also_behind_a_link() {
 }
 
 #[test]
+fn a_filtered_log_keeps_its_lines_however_often_its_last_one_grows() {
+    let (_dir, path) = file(b"one it/s\ntwo it/s\n");
+    let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let mut opened = LogFile::open(&path).unwrap();
+    let mut sieve = Sieve::new(Pattern::new("it/s").unwrap(), LogFrom::Tail, opened.size());
+    for n in 0..600 {
+        write!(log, "{n:>500} it/s\r").unwrap();
+        opened.look().unwrap();
+        sieve.grown();
+        while !sieve.is_done() {
+            sieve.step(&mut opened).unwrap();
+        }
+    }
+    let lines: Vec<String> = sieve.found(opened.size()).0.into_iter().map(|line| line.text).collect();
+    assert_eq!(lines[..2], ["one it/s", "two it/s"]);
+    assert_eq!(lines[2].trim(), "599 it/s");
+}
+
+#[test]
 fn a_file_that_shrinks_is_replaced_or_goes_keeps_its_last_lines() {
     let (dir, path) = file(b"one\ntwo\n");
     let none = dir.path().join("none");
@@ -184,9 +203,13 @@ fn a_file_that_shrinks_is_replaced_or_goes_keeps_its_last_lines() {
     }
     is_over(&mut looking);
     assert_eq!(see(&mut looking), (LogState::There, 2));
+    let other = dir.path().join("other");
+    std::fs::write(&other, "back\n").unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(see(&mut looking), (LogState::Gone, 2));
     assert_eq!(see(&mut looking), (LogState::Gone, 2));
+    std::fs::rename(&other, &path).unwrap();
+    assert!(matches!(see(&mut looking), (LogState::Replaced(_), 1)), "not the one that went");
 }
 
 #[test]
