@@ -16,13 +16,13 @@ const EDITOR: &str = "vi";
 
 /// Edits one job.
 pub(super) fn edit(args: &EditArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, CliError> {
+    let mut session = Session::open(setup)?;
+    let (job, generation) = session.resolve(&args.job)?;
     let asks = !args.yes && !args.dry_run;
     if asks && !std::io::stdin().is_terminal() {
         let why = "nobody can be asked here: --yes applies what is good, --dry-run only says it".to_owned();
         return Err(CliError::Usage { what: "edit".to_owned(), why });
     }
-    let mut session = Session::open(setup)?;
-    let (job, generation) = session.resolve(&args.job)?;
     let file = job_file(&mut session, job)?;
     let overrides = Overrides { priority: args.priority, ..args.overrides.overrides() };
     let mut editing = Editing { session: &mut session, args, job, generation, file };

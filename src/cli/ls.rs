@@ -38,13 +38,22 @@ pub(super) fn ls(args: &LsArgs, setup: &Setup, io: &mut Io<'_>) -> Result<Exit, 
         return Ok(Exit::Ok);
     }
     let mut listing = Listing::new(now, &setup.zone);
+    let mut hidden = 0;
     session.jobs(done, |part| {
+        hidden += part.len();
         for row in part.iter().filter(|row| wanted(row)) {
             listing.add(row);
         }
     })?;
     if listing.rows == 0 {
-        io.note(if args.all { "no job" } else { "no job waits or runs (--all lists those that are done)" });
+        io.note(&match hidden {
+            0 if args.all => "no job".to_owned(),
+            0 => "no job waits or runs (--all lists those that are done)".to_owned(),
+            _ => {
+                let more = if ended { "" } else { " (--all looks among those that are done too)" };
+                format!("no job matches, of {hidden}{more}")
+            }
+        });
     } else {
         listing.print(io)?;
     }

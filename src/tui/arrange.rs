@@ -38,6 +38,10 @@ pub enum Key {
     End,
     Wait,
     Ran,
+    /// The most memory it had.
+    Memory,
+    /// How busy its devices were.
+    Load,
 }
 
 /// The orders of the queue: the letter of the sort menu, and the word.
@@ -64,6 +68,8 @@ pub(in crate::tui) const HISTORY: &[(char, Key, &str)] = &[
     ('t', Key::Ran, "run"),
     ('g', Key::Gpus, "gpus"),
     ('n', Key::Name, "name"),
+    ('m', Key::Memory, "memory"),
+    ('l', Key::Load, "load"),
 ];
 
 impl Key {
@@ -76,7 +82,15 @@ impl Key {
     const fn begins_down(self) -> bool {
         matches!(
             self,
-            Self::Held | Self::Time | Self::Gpus | Self::Priority | Self::End | Self::Wait | Self::Ran
+            Self::Held
+                | Self::Time
+                | Self::Gpus
+                | Self::Priority
+                | Self::End
+                | Self::Wait
+                | Self::Ran
+                | Self::Memory
+                | Self::Load
         )
     }
 }
@@ -290,6 +304,8 @@ fn compare(a: &JobRow, b: &JobRow, key: Key, now: &Now) -> Ordering {
         Key::End => a.done_at.cmp(&b.done_at),
         Key::Wait => waited(a).cmp(&waited(b)),
         Key::Ran => ran(a).cmp(&ran(b)),
+        Key::Memory => a.peak_memory.cmp(&b.peak_memory),
+        Key::Load => a.mean_utilisation.cmp(&b.mean_utilisation),
     }
 }
 

@@ -59,10 +59,9 @@ impl Quick {
             Some(Err(_)) => faults[0] = Some("a whole number; 0 is CPU only".to_owned()),
             None => {}
         }
-        match self.text(1).map(str::parse::<i64>) {
-            Some(Ok(n @ -100..=100)) => out.priority = Some(Priority::clamped(n)),
-            Some(_) => faults[1] = Some("a number from -100 to 100".to_owned()),
-            None => {}
+        match self.text(1).map(Priority::read) {
+            Some(None) => faults[1] = Some("low, normal, high or a number from -100 to 100".to_owned()),
+            priority => out.priority = priority.flatten(),
         }
         match self.text(2).map(parse_span) {
             Some(Ok(limit)) => out.limit = Some(limit),

@@ -5,7 +5,9 @@ use crate::protocol::Connection;
 use crate::tui::View;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
+use crate::tui::look::text::cut_middle;
 use crate::tui::look::theme::Role;
+use crate::tui::rows;
 use ratatui::layout::Rect;
 
 /// The smallest job file, shown to a newcomer and checked by a test.
@@ -87,7 +89,7 @@ pub(in crate::tui) fn hidden(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, pane:
     let (what, hidden) = match pane {
         Pane::Gpus => ("GPU", v.snap.gpus.len()),
         Pane::Inbox => ("file", v.snap.inbox.len()),
-        Pane::History => ("job", v.snap.history.len()),
+        Pane::History => ("job", rows::done(v.ui, v.snap).count()),
         Pane::Queue | Pane::Meter | Pane::Job | Pane::Log => ("job", v.snap.jobs.len()),
     };
     let filter = v.ui.filters.of(pane);
@@ -113,8 +115,10 @@ pub(in crate::tui) fn history(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
 /// The inbox without files.
 pub(in crate::tui) fn inbox(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     if v.ui.known {
-        let text = format!("Inbox empty: watching {}", v.ui.flows.desk.homely(&v.snap.scheduler.inbox));
-        c.text(area, 0, &text, Role::Dim);
+        let lead = "Inbox empty: watching ";
+        let room = usize::from(area.width).saturating_sub(lead.len());
+        let path = v.ui.flows.desk.homely(&v.snap.scheduler.inbox);
+        c.text(area, 0, &format!("{lead}{}", cut_middle(&path, room)), Role::Dim);
         c.text(area, 1, "A job file that is put there is read at once.", Role::Dim);
     } else {
         unknown(c, area, v);

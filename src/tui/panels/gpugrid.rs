@@ -100,6 +100,7 @@ fn short(v: &View<'_>, gpu: &GpuRow) -> (String, Role) {
     match (word(v, gpu), &gpu.state, gpu.utilisation) {
         (Some((word, role)), _, _) => (format!("{}:{word}", gpu.index), role),
         (None, DeviceState::Free, _) => (format!("{}:-", gpu.index), Role::Dim),
+        (None, _, _) if gpu.idle_since.is_some() => (format!("{}:idle", gpu.index), Role::ToastWarn),
         (None, _, Some(percent)) => (format!("{}:{percent}", gpu.index), Role::Run),
         (None, _, None) => (format!("{}:n/a", gpu.index), Role::Dim),
     }

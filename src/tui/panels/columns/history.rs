@@ -55,7 +55,7 @@ pub(super) static TABLE: &[Spec] = &[
         ("PEAK", "the most memory it had"),
         (0, 10, 0, true),
         (true, 5),
-        None,
+        Some(Key::Memory),
         |_, row, _| plain(bytes(row.peak_memory)),
     ),
     spec(
@@ -63,7 +63,7 @@ pub(super) static TABLE: &[Spec] = &[
         ("LOAD", "mean utilisation of its GPUs"),
         (0, 5, 0, true),
         (true, 4),
-        None,
+        Some(Key::Load),
         |_, row, _| plain(row.mean_utilisation.map_or_else(|| "n/a".to_owned(), |load| format!("{load}%"))),
     ),
     spec(
