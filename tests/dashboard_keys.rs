@@ -9,10 +9,13 @@ mod keys;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{busy, empty, many};
 use overnight::model::{Cursor, Generation, JobId, Span};
-use overnight::protocol::{Command, JobRow, Place, Query, Reply, Request, Snapshot, SubmittedJob, UndoRow};
+use overnight::protocol::{
+    Command, JobRow, MeterBy, Place, Query, Reply, Request, Snapshot, SubmittedJob, UndoRow,
+};
 use overnight::tui::{
-    Action, Asked, Column, Depth, FeedEvent, Filter, Flow, Glyphs, Group, Key, Keymap, Mode, Overlay, Screen,
-    TABLE, Ui, UiCommand, load, mode, next_deadline, paint, receive, settle, tick, update,
+    Action, Asked, Column, Depth, FeedEvent, Filter, Flow, Glyphs, GpuTab, Group, Key, Keymap, Mode, Overlay,
+    Period, Range, Screen, TABLE, Tab, Ui, UiCommand, load, mode, next_deadline, paint, receive, settle,
+    tick, update,
 };
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
@@ -916,6 +919,46 @@ fn every_line_of_the_help_is_done_without_harm() {
             person.sees();
         }
     }
+}
+
+#[test]
+fn a_click_on_a_word_shows_what_it_names() {
+    /// The middle of the last such word on the screen.
+    fn at(person: &Person, line: &str, word: &str) -> (u16, u16) {
+        let lines = person.lines();
+        let y = lines.iter().rposition(|one| one.contains(line) && one.contains(word)).unwrap();
+        let x = lines[y][..lines[y].rfind(word).unwrap()].chars().count();
+        (x as u16 + 1, y as u16)
+    }
+    let click = |person: &mut Person, line: &str, word: &str| {
+        let (x, y) = at(person, line, word);
+        person.does(Action::Click(x, y));
+    };
+    for size in [(80, 24), (120, 40), (200, 50)] {
+        let mut person = Person::at(busy(), size);
+        person.ui.glyphs = Glyphs::Ascii;
+        person.press("Enter");
+        click(&mut person, "Summary", "Spec");
+        assert_eq!(person.ui.opened.unwrap().tab, Tab::Spec, "{size:?}");
+        click(&mut person, "Summary", "Files");
+        assert_eq!(person.ui.opened.unwrap().tab, Tab::Files);
+        person.press("q 3");
+        click(&mut person, "by", "project");
+        click(&mut person, "by", "30 days");
+        assert_eq!((person.ui.meter_view.by, person.ui.meter_view.period), (MeterBy::Project, Period::Month));
+        person.press("2");
+        if size.0 < 110 {
+            click(&mut person, "Charts", "Timeline");
+            assert_eq!(person.ui.gpus_view.tab, GpuTab::Timeline);
+            click(&mut person, "Charts", "Charts");
+        }
+        click(&mut person, "20 min", "24 h");
+        assert_eq!(person.ui.gpus_view.range, Range::ALL[2], "{size:?}");
+    }
+    let mut person = Person::at(busy(), (120, 40));
+    person.ui.glyphs = Glyphs::Ascii;
+    click(&mut person, "Summary", "Events");
+    assert_eq!(person.ui.opened.unwrap().tab, Tab::Events, "from the job's pane");
 }
 
 fn any_key() -> impl Strategy<Value = KeyEvent> {

@@ -85,7 +85,7 @@ pub use shell::{Exit, TuiError, ask_background, run};
 pub use ui::{Level, LogView, Message, Opened, Screen, Tab, Ui};
 pub use update::flows::{Desk, FileFor, Flow};
 pub use update::{mode, update};
-pub use views::{GpuTab, GpusView, MeterView, Period, Range};
+pub use views::{Choice, GpuTab, GpusView, MeterView, Period, Range};
 
 /// What a panel is a function of.
 struct View<'a> {

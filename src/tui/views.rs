@@ -214,6 +214,19 @@ pub(in crate::tui) fn refusal(ui: &Ui, action: &Action) -> Option<String> {
     Some(format!("there is no stretch of time here: see {screens}"))
 }
 
+/// One of the things that a view can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// A view of the devices.
+    Gpus(GpuTab),
+    /// How far back the charts go.
+    Range(Range),
+    /// What the rows of the meter are by.
+    By(MeterBy),
+    /// Since when the meter counts.
+    Period(Period),
+}
+
 /// Does what an action means to the view of a screen; `false`: it means something else here.
 pub(in crate::tui) fn act(ui: &mut Ui, action: &Action) -> bool {
     // Beside the queue there is no view that could be seen to change.
@@ -225,6 +238,12 @@ pub(in crate::tui) fn act(ui: &mut Ui, action: &Action) -> bool {
         Action::Left | Action::Right if pane == Pane::Gpus => scroll(ui, *action == Action::Left),
         Action::NextTab | Action::PreviousTab => turn(ui, *action == Action::PreviousTab),
         Action::Range => range(ui),
+        Action::View(choice) => match *choice {
+            Choice::Gpus(tab) => ui.gpus_view.tab = tab,
+            Choice::Range(range) => ui.gpus_view.range = range,
+            Choice::By(by) => ui.meter_view.by = by,
+            Choice::Period(period) => ui.meter_view.period = period,
+        },
         Action::ZoomIn | Action::ZoomOut if pane == Pane::Gpus => zoom(ui, *action == Action::ZoomOut),
         Action::ToNow if pane == Pane::Gpus => ui.gpus_view.offset_ms = 0,
         _ => return false,

@@ -9,7 +9,8 @@ mod table;
 
 use crate::tui::arrange::Key;
 use crate::tui::layout::Pane;
-use crate::tui::ui::Screen;
+use crate::tui::ui::{Screen, Tab};
+use crate::tui::views::Choice;
 
 pub use chord::{Chord, KeyError};
 pub use keymap::{Keymap, Row};
@@ -122,6 +123,10 @@ pub enum Action {
     Wheel(u16, u16, bool),
     /// Put a list's cursor on a row.
     Select(Pane, usize),
+    /// A tab of the job that is opened, or selected.
+    ShowTab(Tab),
+    /// What a view shows.
+    View(Choice),
     /// The scheduler.
     Start,
     /// Few bytes, or all of them.

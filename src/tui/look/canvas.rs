@@ -66,6 +66,20 @@ impl<'a> Canvas<'a> {
         self.spots.push((area, action));
     }
 
+    /// Words of a row, the last of their kind in it: a click on one does what is beside it.
+    pub(in crate::tui) fn words<'w>(&mut self, row: Rect, words: impl Iterator<Item = (&'w str, Action)>) {
+        let row = Rect { height: 1, ..row }.intersection(self.area());
+        let cells: Vec<&str> = (row.x..row.right()).map(|x| self.buf[(x, row.y)].symbol()).collect();
+        let mut spots = Vec::new();
+        for (word, action) in words {
+            let letters: Vec<&str> = word.split_inclusive(|_: char| true).collect();
+            if let Some(at) = cells.windows(letters.len().max(1)).rposition(|place| place == letters) {
+                spots.push((Rect { x: row.x + at as u16, width: letters.len() as u16, ..row }, action));
+            }
+        }
+        self.spots.extend(spots);
+    }
+
     /// Clicks do nothing any more in what was drawn so far.
     pub(in crate::tui) fn cover(&mut self) {
         self.spots.clear();

@@ -3,6 +3,7 @@
 use crate::model::{Bytes, EndedBy, Uuid, Verdict, clean_line};
 use crate::protocol::{AttemptRow, JobDetail, JobRow};
 use crate::tui::View;
+use crate::tui::keys::Action;
 use crate::tui::look::canvas::{Canvas, Piece};
 use crate::tui::look::text::{between, clock, duration, hours, moment, state, wrap};
 use crate::tui::look::theme::Role;
@@ -32,6 +33,11 @@ pub(in crate::tui) fn tabs(opened: &Opened) -> Vec<Piece<'static>> {
         }
     }
     out
+}
+
+/// A click on a tab opens it.
+pub(in crate::tui) fn tab_spots(c: &mut Canvas<'_>, row: Rect) {
+    c.words(row, Tab::ALL.into_iter().map(|tab| (tab.name(), Action::ShowTab(tab))));
 }
 
 /// The tab that is open.

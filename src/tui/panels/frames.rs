@@ -79,6 +79,7 @@ fn opened_line(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, opened: &Opened) {
     };
     let log = text::cut_end(&log, room.saturating_sub(text::width(&title)));
     c.rule(area, 0, &[(&title, Role::Title), (word, role), (&log, Role::Dim)], &tabs);
+    detail::tab_spots(c, area);
 }
 
 fn opened_title(v: &View<'_>, opened: &Opened) -> (String, &'static str, Role) {
@@ -106,6 +107,10 @@ fn filtered(v: &View<'_>, pane: Pane) -> (String, Role) {
     (text.trim_end().to_owned(), Role::Input)
 }
 
+const fn foot_of(rect: Rect) -> Rect {
+    Rect { y: rect.y + rect.height.saturating_sub(1), height: 1, ..rect }
+}
+
 /// A pane's box with its title and foot.
 pub(in crate::tui) fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: Rect, focus: bool) -> Rect {
     if let Some(opened) = &v.ui.opened {
@@ -116,7 +121,9 @@ pub(in crate::tui) fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: 
             String::new()
         };
         let title = [(title.as_str(), Role::Title), (word, role), (&log, Role::Dim)];
-        return c.frame(rect, &title, &detail::tabs(opened), focus);
+        let inner = c.frame(rect, &title, &detail::tabs(opened), focus);
+        detail::tab_spots(c, foot_of(rect));
+        return inner;
     }
     if v.ui.typing && pane == layout::filtered(v.ui) {
         let inner = c.frame(rect, &[], &[(&statusline::counted(v, pane), Role::Title)], focus);
@@ -127,7 +134,9 @@ pub(in crate::tui) fn boxed(c: &mut Canvas<'_>, v: &View<'_>, pane: Pane, rect: 
     if let (Pane::Job, Some(row)) = (pane, rows::companion(v.ui).and_then(|job| v.find(job))) {
         let (title, word, role) = detail::title(row);
         let tabs = detail::tabs(&Opened { job: row.id, tab: Tab::Summary, scroll: 0 });
-        return c.frame(rect, &[(&title, Role::Title), (word, role)], &tabs, focus);
+        let inner = c.frame(rect, &[(&title, Role::Title), (word, role)], &tabs, focus);
+        detail::tab_spots(c, foot_of(rect));
+        return inner;
     }
     let (name, more, role) = title(v, pane, rect);
     let foot = foot(v, pane, rect);

@@ -3,12 +3,13 @@
 use crate::model::ProcessKind;
 use crate::protocol::GpuRow;
 use crate::tui::View;
+use crate::tui::keys::Action;
 use crate::tui::look::canvas::{Canvas, Piece};
 use crate::tui::look::text::{cut_middle, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::{charts, gpus, timeline};
 use crate::tui::rows;
-use crate::tui::views::{GpuTab, GpusView, Range};
+use crate::tui::views::{Choice, GpuTab, GpusView, Range};
 use ratatui::layout::Rect;
 
 /// Here everything is shown at once.
@@ -72,6 +73,10 @@ fn one(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &GpuRow) {
         GpuTab::Device => format!("GPU {}", gpu.index),
     };
     c.rule(area, 0, &pieces, &[(&about, Role::Dim)]);
+    c.words(area, GpuTab::ALL.into_iter().map(|tab| (tab.name(), Action::View(Choice::Gpus(tab)))));
+    if view.tab == GpuTab::Charts {
+        range_spots(c, area);
+    }
     let inner = Rect { y: area.y + 1, height: area.height - 1, ..area };
     match view.tab {
         GpuTab::Charts => charts::paint(c, inner, v, gpu),
@@ -93,6 +98,7 @@ fn everything(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &GpuRow) {
     let title = format!("GPU {} {}", gpu.index, gpu.name);
     let range = ranges(view.range);
     c.rule(left, 0, &[(&title, Role::Title)], &[(&range, Role::Dim)]);
+    range_spots(c, left);
     charts::paint(c, Rect { y: left.y + 1, height: left.height - 1, ..left }, v, gpu);
     c.rule(right, 0, &[("Device", Role::Title)], &[]);
     device(c, Rect { y: right.y + 1, height: right.height - 1, ..right }, gpu);
@@ -101,6 +107,10 @@ fn everything(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, gpu: &GpuRow) {
     let title = [("Timeline  ", Role::Title), (over.as_str(), Role::Dim)];
     c.rule(lower, 0, &title, &[(&legend, Role::Dim)]);
     timeline::paint(c, Rect { y: lower.y + 1, height: lower.height - 1, ..lower }, v);
+}
+
+fn range_spots(c: &mut Canvas<'_>, row: Rect) {
+    c.words(row, Range::ALL.into_iter().map(|range| (range.name(), Action::View(Choice::Range(range)))));
 }
 
 /// `20 min [1 h] 24 h`

@@ -70,10 +70,11 @@ fn pane(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
     let mut spare = height.saturating_sub(count);
     let top = v.top(Pane::Inbox, height, count);
     let mut at = 0;
-    for row in files.into_iter().skip(top) {
+    for (index, row) in files.into_iter().enumerate().skip(top) {
         if at >= area.height {
             break;
         }
+        c.spot(Rect { y: area.y + at, height: 1, ..area }, Action::Select(Pane::Inbox, index));
         let selected = focus && v.ui.file.as_ref() == Some(&row.name);
         let cursor = if selected { ">" } else { " " };
         if let InboxState::Refused { diagnostics } = &row.state {

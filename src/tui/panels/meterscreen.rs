@@ -3,11 +3,12 @@
 use crate::model::Uuid;
 use crate::protocol::{MeterBy, MeterRow, MeterTable};
 use crate::tui::View;
+use crate::tui::keys::Action;
 use crate::tui::look::canvas::{Canvas, Glyphs, Piece};
 use crate::tui::look::text::{cut_middle, hours, left, moment, right, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::meter::{self, Line};
-use crate::tui::views::{MeterView, Period};
+use crate::tui::views::{Choice, MeterView, Period};
 use ratatui::layout::Rect;
 
 /// The choices in the first row, then what fits of the table, the rate and the jobs.
@@ -22,6 +23,9 @@ pub(in crate::tui) fn paint(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, scroll
         choice(&mut pieces, period.name(), period == view.period);
     }
     c.pieces(area, 0, &pieces);
+    let by = MeterView::BY.into_iter().map(|by| (MeterView::name(by), Action::View(Choice::By(by))));
+    let since = Period::ALL.into_iter().map(|period| (period.name(), Action::View(Choice::Period(period))));
+    c.words(area, by.chain(since));
     let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     meter::lines_at(c, below, &lines(v, usize::from(area.width), c.glyphs), scroll);
 }

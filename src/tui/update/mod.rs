@@ -139,6 +139,11 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Right => ui.log.sideways = (ui.log.sideways + 8).min(2000),
         Action::Start => return start(ui),
         Action::Open => return open(ui, snap),
+        Action::ShowTab(tab) => {
+            if let Some(job) = rows::companion(ui) {
+                open_job(ui, job, tab);
+            }
+        }
         Action::NextTab => next_tab(ui, 1),
         Action::PreviousTab => next_tab(ui, Tab::ALL.len() - 1),
         Action::Fix => return fix::ask(ui, snap),

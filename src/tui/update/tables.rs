@@ -54,6 +54,7 @@ pub(super) fn act(ui: &mut Ui, snap: &Snapshot, action: &Action) -> Option<Vec<U
             ui.tables.moved_at = ui.now.boottime_ms;
             let shown = ui.shown(snap).clone();
             rows::select(ui, &shown, *pane, *row);
+            ui.tops.insert(Pane::Job, 0);
         }
         _ => return None,
     }
