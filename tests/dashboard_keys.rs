@@ -5,6 +5,8 @@
 mod fixtures;
 #[path = "support/keys.rs"]
 mod keys;
+#[path = "dashboard/overlays.rs"]
+mod overlays;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fixtures::{busy, empty, many};

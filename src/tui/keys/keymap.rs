@@ -105,6 +105,15 @@ impl Keymap {
         self.of(mode).find(|row| row.binding.action == *action).map(|row| row.first()).unwrap_or_default()
     }
 
+    /// How an action is reached, for texts that name it: its first key, or its name in the palette where it has none.
+    pub fn way(&self, action: &Action) -> String {
+        let named = self.rows().find(|row| !row.binding.id.is_empty() && row.binding.action == *action);
+        named.map_or_else(String::new, |row| match row.keys.first() {
+            Some(key) => key.to_string(),
+            None => format!(":{}", row.binding.id),
+        })
+    }
+
     /// Where a key that was pressed in vain does something, and what; places where something is typed do not count.
     pub fn elsewhere(&self, key: &str) -> Option<(&'static str, &'static str)> {
         let key = key.parse::<Chord>().ok()?;

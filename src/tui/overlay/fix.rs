@@ -66,12 +66,13 @@ pub(in crate::tui) fn can(diagnostics: &[Diagnostic]) -> bool {
 /// Why the file under the cursor cannot be mended; `None` if it can.
 pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot) -> Option<String> {
     if ui.screen != Screen::Inbox && ui.focus != crate::tui::layout::Pane::Inbox {
-        return Some("5 shows the files of the inbox; f mends one".to_owned());
+        return Some(elsewhere(ui, &Action::Fix, "mends"));
     }
     match selected(ui, snap) {
         None => Some("this file was not refused: there is nothing to mend".to_owned()),
         Some((_, diagnostics)) if !can(diagnostics) => {
-            Some("nobody is certain how to mend this: e edits the file where it lies".to_owned())
+            let edit = ui.keys.way(&Action::EditFile);
+            Some(format!("nobody is certain how to mend this: {edit} edits the file where it lies"))
         }
         Some(_) => None,
     }
@@ -81,10 +82,19 @@ pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot) -> Option<String> {
 pub(in crate::tui) fn no_file(ui: &Ui, snap: &Snapshot) -> Option<String> {
     let is_there = ui.screen == Screen::Inbox || ui.focus == crate::tui::layout::Pane::Inbox;
     match selected(ui, snap) {
-        _ if !is_there => Some("5 shows the files of the inbox; e edits one".to_owned()),
-        None => Some("this file was not refused: e in the queue edits its job".to_owned()),
+        _ if !is_there => Some(elsewhere(ui, &Action::EditFile, "edits")),
+        None => {
+            let edit = ui.keys.way(&Action::Edit);
+            Some(format!("this file was not refused: {edit} in the queue edits its job"))
+        }
         Some(_) => None,
     }
+}
+
+/// The files are not on the screen: where they are, and the key that does it there.
+fn elsewhere(ui: &Ui, action: &Action, does: &str) -> String {
+    let (inbox, key) = (ui.keys.way(&Action::Show(Screen::Inbox)), ui.keys.way(action));
+    format!("{inbox} shows the files of the inbox; {key} {does} one")
 }
 
 /// Opens the file in the editor. It is read again when it is saved.

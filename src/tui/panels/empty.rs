@@ -3,11 +3,13 @@
 use crate::model::DeviceState;
 use crate::protocol::Connection;
 use crate::tui::View;
+use crate::tui::keys::Action;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::cut_middle;
 use crate::tui::look::theme::Role;
 use crate::tui::rows;
+use crate::tui::ui::Screen;
 use ratatui::layout::Rect;
 
 /// The smallest job file, shown to a newcomer and checked by a test.
@@ -25,7 +27,9 @@ pub(in crate::tui) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
         return;
     }
     if !v.snap.history.is_empty() {
-        c.text(area, 0, "Nothing waits and nothing runs.  4 shows what has run.", Role::Dim);
+        let history = v.ui.keys.way(&Action::Show(Screen::History));
+        let text = format!("Nothing waits and nothing runs.  {history} shows what has run.");
+        c.text(area, 0, &text, Role::Dim);
         return;
     }
     let inbox = v.ui.flows.desk.homely(&v.snap.scheduler.inbox);
@@ -42,21 +46,17 @@ pub(in crate::tui) fn queue(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
         c.text(beside, 0, &found(v), Role::Dim);
     }
     c.text(area, 1, &format!("  Drop a job file into  {inbox}"), Role::Text);
-    let new =
-        key(v, "new").map_or_else(String::new, |key| format!("press  {key}  to start from a template, "));
-    c.text(area, 2, &format!("  or {new}or:  overnight submit FILE").replace("or or:", "or:"), Role::Text);
+    let new = v.ui.keys.way(&Action::New);
+    let new = format!("  or press  {new}  to start from a template, or:  overnight submit FILE");
+    c.text(area, 2, &new, Role::Text);
     c.text(area, 3, "  Smallest job file:", Role::Text);
     for (at, line) in SMALLEST.iter().enumerate() {
         c.text(area, 4 + at as u16, &format!("      {line}"), Role::Run);
     }
-    let settings = key(v, "settings").map_or_else(String::new, |key| format!("    {key} settings (theme)"));
-    c.text(area, 8, &format!("  ? help{settings}    q quit"), Role::Dim);
-}
-
-/// The first key of an action, if there is such an action and it has one.
-fn key(v: &View<'_>, id: &str) -> Option<String> {
-    let row = v.ui.keys.rows().find(|row| row.binding.id == id)?;
-    Some(row.first()).filter(|key| !key.is_empty())
+    let [help, settings, quit] =
+        [Action::Help, Action::Settings, Action::Back].map(|action| v.ui.keys.way(&action));
+    let keys = format!("  {help} help    {settings} settings (theme)    {quit} quit");
+    c.text(area, 8, &keys, Role::Dim);
 }
 
 /// `8 GPUs found, all free.`
@@ -75,8 +75,9 @@ fn unknown(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     match &v.ui.connection {
         Connection::Lost { why, .. } if v.ui.retry_at > 0 => {
             c.text(area, 0, why, Role::ToastError);
-            let start = if v.ui.can_start { "Enter starts it.  " } else { "" };
-            c.text(area, 1, &format!("{start}It is tried again by itself.  q quits."), Role::Dim);
+            let (start, quit) = (v.ui.keys.way(&Action::Open), v.ui.keys.way(&Action::Back));
+            let start = if v.ui.can_start { format!("{start} starts it.  ") } else { String::new() };
+            c.text(area, 1, &format!("{start}It is tried again by itself.  {quit} quits."), Role::Dim);
         }
         Connection::Live | Connection::Stale { .. } | Connection::Lost { .. } => {
             c.text(area, 0, "Asking the scheduler.", Role::Dim);
@@ -94,7 +95,7 @@ pub(in crate::tui) fn hidden(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, pane:
     };
     let filter = v.ui.filters.of(pane);
     let text = if filter.is_empty() {
-        format!("None of {hidden} jobs is yours.  m shows all.")
+        format!("None of {hidden} jobs is yours.  {} shows all.", v.ui.keys.way(&Action::Mine))
     } else {
         format!("No {what} matches \"{}\" ({hidden} hidden).  Esc clears.", filter.text().trim())
     };

@@ -2,7 +2,7 @@
 
 use crate::protocol::{Connection, JobRow};
 use crate::tui::View;
-use crate::tui::keys::Action;
+use crate::tui::keys::{Action, Mode};
 use crate::tui::layout::{Kind, Layout, Pane};
 use crate::tui::look::canvas::{Canvas, Piece};
 use crate::tui::look::text::{cut, duration, hours, width};
@@ -222,10 +222,12 @@ pub(in crate::tui) fn screens(v: &View<'_>, wide: bool) -> Vec<(String, Role)> {
             out.push((if wide { "  " } else { " " }.to_owned(), Role::Dim));
         }
         let here = *screen == v.ui.screen;
-        let open = if here {
-            format!("[{}]{}", at + 1, screen.name())
-        } else {
-            format!("{} {}", at + 1, screen.name())
+        let key = v.ui.keys.key(Mode::Queue, &Action::Show(*screen));
+        let open = match (here, key.is_empty()) {
+            (true, true) => format!("[{}]", screen.name()),
+            (true, false) => format!("[{key}]{}", screen.name()),
+            (false, true) => screen.name().to_owned(),
+            (false, false) => format!("{key} {}", screen.name()),
         };
         out.push((open, if here { Role::Title } else { Role::Dim }));
         if *screen == Screen::Inbox && bad > 0 {
@@ -240,7 +242,7 @@ pub(in crate::tui) fn spots(c: &mut Canvas<'_>, area: Rect, names: &[Piece<'_>])
     let mut x = area.x;
     for (text, _) in names {
         let width = text.chars().count() as u16;
-        let screen = Screen::ALL.iter().find(|screen| text.ends_with(screen.name()));
+        let screen = Screen::ALL.iter().find(|screen| text.trim_end_matches(']').ends_with(screen.name()));
         if let Some(screen) = screen {
             c.spot(Rect { x, y: area.y, width, height: 1 }, Action::Show(*screen));
         }

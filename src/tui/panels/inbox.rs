@@ -2,7 +2,7 @@
 
 use crate::protocol::{Diagnostic, InboxRow, InboxState, Severity};
 use crate::tui::View;
-use crate::tui::keys::{Action, Mode};
+use crate::tui::keys::Action;
 use crate::tui::layout::Pane;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_end, cut_middle, left, moment, width};
@@ -84,7 +84,8 @@ fn pane(c: &mut Canvas<'_>, area: Rect, v: &View<'_>, focus: bool) {
             let text = format!("!{cursor}{}{place}  {what}", row.name);
             c.text(area, at, &cut_end(&text, area.width.into()), Role::ToastError);
             if let Some(hint) = first.and_then(|d| d.hint.as_ref()).filter(|_| spare > 0) {
-                let key = if fix::can(diagnostics) { "  f mends it" } else { "" };
+                let way = || format!("  {} mends it", v.ui.keys.way(&Action::Fix));
+                let key = if fix::can(diagnostics) { way() } else { String::new() };
                 let hint = cut_end(&format!("    {hint}{key}"), area.width.into());
                 c.text(area, at + 1, &hint, Role::Text);
                 spare -= 1;
@@ -145,7 +146,7 @@ fn findings(v: &View<'_>, row: &InboxRow) -> Vec<(String, Role)> {
             let mut lines = finding(diagnostics);
             let stays = "file left where it is; it is read again when you save it";
             if fix::can(diagnostics) {
-                let key = v.ui.keys.key(Mode::Inbox, &Action::Fix);
+                let key = v.ui.keys.way(&Action::Fix);
                 lines.push((format!("{key} mends it in place, after showing how"), Role::KeyHint));
             }
             lines.push((stays.to_owned(), Role::Dim));
@@ -155,7 +156,8 @@ fn findings(v: &View<'_>, row: &InboxRow) -> Vec<(String, Role)> {
         InboxState::Waiting { why } => vec![(format!("not taken yet: {why}"), Role::Wait)],
         InboxState::Accepted { jobs, warnings } => {
             let list: Vec<String> = jobs.iter().map(|id| format!("#{id}")).collect();
-            let mut lines = vec![(format!("accepted as {}   Enter opens", list.join(" ")), Role::Text)];
+            let open = v.ui.keys.way(&Action::Open);
+            let mut lines = vec![(format!("accepted as {}   {open} opens", list.join(" ")), Role::Text)];
             lines.extend(finding(warnings));
             lines
         }

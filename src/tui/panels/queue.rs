@@ -4,7 +4,7 @@ use crate::model::{Cursor, Span};
 use crate::protocol::JobRow;
 use crate::tui::View;
 use crate::tui::arrange::{self, Entry, Key};
-use crate::tui::keys::{Action, Mode};
+use crate::tui::keys::Action;
 use crate::tui::layout::{Kind, Pane};
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut_end, duration, left, minutes, right, state, width};
@@ -186,7 +186,7 @@ pub(in crate::tui) fn why(v: &View<'_>, row: &JobRow) -> (String, Role) {
                     format!("{who} cancels in {left} s")
                 }
                 _ if pending::is_next_undone(v.ui, v.snap, row, &v.exact) => {
-                    format!("cancel in {left} s, {} undoes", v.ui.keys.key(Mode::Queue, &Action::Undo))
+                    format!("cancel in {left} s, {} undoes", v.ui.keys.way(&Action::Undo))
                 }
                 _ => format!("cancel in {left} s"),
             };

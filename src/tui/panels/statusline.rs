@@ -99,15 +99,17 @@ fn told(v: &View<'_>, message: &Message, room: usize) -> Line {
         None if note.is_empty() && !line.fits(room) => Some(Offer::Details),
         None => None,
     };
-    line.offer = offer.filter(|_| *armed);
+    // Only where that key follows the message.
+    let key = v.ui.keys.key(update::mode_below(v.ui), &Action::Open);
+    line.offer = offer.filter(|_| *armed && !key.is_empty());
     let words = match line.offer {
-        Some(Offer::Job(_)) => "Enter: open",
-        Some(Offer::Details) => "Enter: details",
+        Some(Offer::Job(_)) => format!("{key}: open"),
+        Some(Offer::Details) => format!("{key}: details"),
         None => return line,
     };
-    line.tail = if line.tail.is_empty() { words.to_owned() } else { format!("{words}   {clear}") };
+    line.tail = if line.tail.is_empty() { words.clone() } else { format!("{words}   {clear}") };
     if !line.fits(room) {
-        words.clone_into(&mut line.tail);
+        line.tail = words;
     }
     line
 }
@@ -121,7 +123,8 @@ fn mistyped(v: &View<'_>) -> Option<Line> {
 fn lost(v: &View<'_>) -> Option<Line> {
     match &v.ui.connection {
         Connection::Lost { why, .. } if v.ui.known => {
-            let tail = if v.ui.can_start { "S: start it" } else { "" };
+            let start = || format!("{}: start it", v.ui.keys.way(&Action::Start));
+            let tail = if v.ui.can_start { start() } else { String::new() };
             Some(Line::new(format!("! {why}"), Role::ToastError, tail))
         }
         Connection::Lost { .. } | Connection::Live | Connection::Stale { .. } => None,
@@ -156,7 +159,7 @@ fn closing(v: &View<'_>) -> Option<(Line, i64)> {
     } else {
         (Action::Undo, "undo")
     };
-    let tail = format!("{} {words}", v.ui.keys.key(Mode::Queue, &action));
+    let tail = format!("{} {words}", v.ui.keys.way(&action));
     Some((Line::new(text, Role::Stop, tail), asked(row)))
 }
 

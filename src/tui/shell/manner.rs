@@ -3,7 +3,7 @@
 
 use super::{Shell, TuiError, writer};
 use crate::config::Notify;
-use crate::tui::keys::{Action, Mode};
+use crate::tui::keys::Action;
 use crate::tui::look::colour::Depth;
 use crate::tui::look::theme::{self, Theme, ThemeError};
 use crate::tui::shell::log::LogMessage;
@@ -137,7 +137,7 @@ impl Shell {
             return;
         }
         self.is_offered = true;
-        let key = self.ui.keys.key(Mode::Queue, &Action::Thrift);
+        let key = self.ui.keys.way(&Action::Thrift);
         self.ui.say(Level::Warning, format!("{why}: {key} sends fewer bytes"), None);
         self.dirty = true;
     }

@@ -64,13 +64,17 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
         (Action::Retry | Action::Cancel | Action::Duplicate, _) => return None,
         (_, None) if row.cancel_at.is_some() => "it is being cancelled",
         (Action::Pause, Some("already running")) => {
-            return Some("running jobs cannot be paused; x cancels".to_owned());
+            return Some(format!("running jobs cannot be paused; {} cancels", ui.keys.way(&Action::Cancel)));
         }
         (_, Some(reason)) => reason,
         (Action::Top | Action::Bottom | Action::PlaceUp | Action::PlaceDown, None)
             if row.paused_by.is_some() =>
         {
-            "paused jobs have no place in line; H resumes"
+            let resume = ui.keys.way(&Action::Pause);
+            return Some(format!(
+                "cannot {verb} #{}: paused jobs have no place in line; {resume} resumes",
+                row.id
+            ));
         }
         (_, None) => return None,
     };

@@ -4,7 +4,7 @@ use crate::model::{Cursor, Generation, JobId, Priority, Span};
 use crate::protocol::{Command, JobRow, Place, Reply, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::effect;
-use crate::tui::keys::{Action, Mode};
+use crate::tui::keys::Action;
 use crate::tui::overlay::{Bulk, Overlay};
 use crate::tui::rows;
 use crate::tui::shell::feed::Asked as WhatAsked;
@@ -314,7 +314,7 @@ fn finish(ui: &mut Ui, at_last: bool) {
     if tally.verb != SUBMITTED || tally.done == 0 {
         return ui.say(level, text, None);
     }
-    let undo = ui.keys.key(Mode::Queue, &Action::Undo);
+    let undo = ui.keys.way(&Action::Undo);
     ui.say(level, format!("{text}   {undo} removes them"), None);
     flows::keep_message(ui);
 }

@@ -10,7 +10,7 @@ use crate::model::{Generation, JobId};
 use crate::protocol::{Command, JobFile, JobRow, Overrides, Reply, Request, Snapshot, SubmitFile};
 use crate::tui::UiCommand;
 use crate::tui::errand::Errand;
-use crate::tui::keys::{Action, Mode};
+use crate::tui::keys::Action;
 use crate::tui::look::text;
 use crate::tui::overlay::{self, Diff, Overlay, Wrong};
 use crate::tui::rows;
@@ -255,7 +255,7 @@ pub(in crate::tui) fn go_on(ui: &mut Ui) -> Vec<UiCommand> {
 
 /// That somebody edits a job already, and what can be done about it.
 pub(in crate::tui) fn held_by(ui: &Ui, job: JobId, by: &str, until: &str) -> String {
-    let key = ui.keys.key(Mode::Queue, &Action::Pause);
+    let key = ui.keys.way(&Action::Pause);
     format!("#{job} is being edited by {by} until {until}; {key} ends that, if it is you and nobody is there")
 }
 

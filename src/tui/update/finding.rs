@@ -49,7 +49,8 @@ pub(in crate::tui) fn search(ui: &mut Ui, snap: &Snapshot, pattern: Option<Patte
 /// The next match, or the one before.
 fn next(ui: &mut Ui, snap: &Snapshot, forward: bool) {
     if ui.log.search.is_none() {
-        ui.say(Level::Info, "nothing is searched for: / searches", None);
+        let search = ui.keys.way(&Action::Search);
+        ui.say(Level::Info, format!("nothing is searched for: {search} searches"), None);
         return;
     }
     if in_tab(ui) {

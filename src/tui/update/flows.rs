@@ -199,7 +199,7 @@ fn fate(job: &SubmittedJob) -> Option<String> {
 /// Says what became of a submission, which can be taken back for a while; several at once belong together.
 pub(in crate::tui) fn submitted(ui: &mut Ui, jobs: &[SubmittedJob]) {
     let all = undo::submitted(ui, jobs);
-    let undo = ui.keys.key(crate::tui::keys::Mode::Queue, &Action::Undo);
+    let undo = ui.keys.way(&Action::Undo);
     let told = match (all.as_slice(), jobs.first().and_then(fate)) {
         ([first, .., last], _) => format!("{} jobs, #{first} to #{last}   {undo} removes them", all.len()),
         (_, Some(fate)) => format!("{fate}   {undo} removes it"),

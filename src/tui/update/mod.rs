@@ -196,7 +196,7 @@ fn start(ui: &mut Ui) -> Vec<UiCommand> {
 
 /// A key without a meaning here: where it has one is said, if there is such a place.
 fn unknown(ui: &mut Ui, key: &str) {
-    let help = ui.keys.key(mode_below(ui), &Action::Help);
+    let help = ui.keys.way(&Action::Help);
     let place =
         ui.keys.elsewhere(key).map_or_else(String::new, |(place, about)| format!(" ({place}: {about})"));
     ui.say(Level::Info, format!("{key} does nothing here{place}; {help} shows the keys"), None);
@@ -342,7 +342,9 @@ fn open(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
     let refused = file.is_some_and(|row| matches!(row.state, InboxState::Refused { .. }));
     match (ui.screen, ui.focus) {
         (Screen::Inbox, _) if refused => {
-            ui.say(Level::Info, "e edits the file where it lies; it is read again when it is saved", None);
+            let edit = ui.keys.way(&Action::EditFile);
+            let text = format!("{edit} edits the file where it lies; it is read again when it is saved");
+            ui.say(Level::Info, text, None);
         }
         (_, Pane::Inbox) => show(ui, Screen::Inbox),
         _ => ui.say(Level::Info, "nothing to open here", None),

@@ -7,7 +7,7 @@ use crate::model::{JobId, Span};
 use crate::protocol::{Command, Query, Request, Snapshot, SubmittedJob, UndoRow};
 use crate::tui::UiCommand;
 use crate::tui::effect::Effect;
-use crate::tui::keys::{Action, Mode};
+use crate::tui::keys::Action;
 use crate::tui::rows;
 use crate::tui::ui::{Level, Ui};
 use crate::tui::update::flows::Flow;
@@ -223,7 +223,7 @@ fn take_back(ui: &mut Ui, snap: &Snapshot, row: Option<&UndoRow>) -> Vec<UiComma
 
 /// Why the newest submission stays, and what is taken back instead: not what nobody has in mind.
 fn too_late(ui: &Ui, late: &Submission, row: Option<&UndoRow>) -> String {
-    let key = |action| ui.keys.key(Mode::Queue, &action);
+    let key = |action| ui.keys.way(&action);
     let jobs: Vec<String> = late.jobs.iter().map(|job| format!("#{job}")).collect();
     let (was, it) = if jobs.len() == 1 { ("was", "it") } else { ("were", "them") };
     let cancels = format!("{} {was} submitted last, {} cancels {it}", jobs.join(" "), key(Action::Cancel));
@@ -245,14 +245,16 @@ fn remove(ui: &mut Ui, snap: &Snapshot, submission: Submission) -> Vec<UiCommand
     let jobs = &submission.jobs;
     let rows: Vec<_> = jobs.iter().filter_map(|job| rows::find(ui, snap, *job)).cloned().collect();
     if rows.len() < jobs.len() {
-        ui.say(Level::Info, "it is on its way into the line; u again in a moment", None);
+        let again = ui.keys.way(&Action::Undo);
+        ui.say(Level::Info, format!("it is on its way into the line; {again} again in a moment"), None);
         ui.deeds.submissions.push(submission);
         return Vec::new();
     }
     let (waiting, started): (Vec<_>, Vec<_>) = rows.iter().partition(|row| pending::is_queued(row));
     if let Some(row) = started.iter().find(|row| row.state != crate::model::Cursor::Done) {
         let stays = if waiting.is_empty() { "" } else { " and stays" };
-        let text = format!("#{} has started already{stays}; x cancels it", row.id);
+        let cancel = ui.keys.way(&Action::Cancel);
+        let text = format!("#{} has started already{stays}; {cancel} cancels it", row.id);
         ui.say(Level::Warning, text, Some(row.id));
     }
     let cancel = pending::Change::Cancel { undo: Span(0), now: false };

@@ -1,0 +1,91 @@
+//! What lies over the screen, and the keys that texts name.
+
+use super::fixtures::{busy, empty};
+use super::{Keymap, Person, Screen};
+use overnight::model::{JobId, Span};
+use overnight::protocol::{Connection, InboxState};
+use overnight::tui::Level;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Somebody whose keys are others: an action and its key; an empty key is none.
+fn rebound(mut person: Person, keys: &[(&str, &str)]) -> Person {
+    let own = |(id, key): &(&str, &str)| {
+        let keys = if key.is_empty() { Vec::new() } else { vec![(*key).to_owned()] };
+        ((*id).to_owned(), keys)
+    };
+    let (map, faults) = Keymap::with(&keys.iter().map(own).collect::<BTreeMap<_, _>>());
+    assert_eq!(faults, Vec::<String>::new());
+    person.ui.keys = Arc::new(map);
+    person
+}
+
+#[track_caller]
+fn sees(person: &Person, text: &str) {
+    assert!(person.sees().contains(text), "{text}:\n{}", person.sees());
+}
+
+#[test]
+fn what_is_said_names_the_keys_that_are_bound() {
+    let own = [("cancel", "F12"), ("pause", ""), ("search", "F11"), ("edit-file", "W"), ("fix", "V")];
+    let own = [&own[..], &[("inbox", "F5"), ("group", "F3"), ("edit", "Y"), ("open", "L")]].concat();
+    let mut person = rebound(Person::at(busy(), (120, 40)), &own);
+    let pause = |person: &mut Person| person.does(super::Action::Pause);
+    pause(person.on(142));
+    assert_eq!(person.message(), "running jobs cannot be paused; F12 cancels");
+    person.on(148).press("t");
+    assert_eq!(person.message(), "cannot move #148: paused jobs have no place in line; :pause resumes");
+    person.does(super::Action::Fix);
+    assert_eq!(person.message(), "F5 shows the files of the inbox; V mends one");
+    person.does(super::Action::EditFile);
+    assert_eq!(person.message(), "F5 shows the files of the inbox; W edits one");
+    person.press("l n");
+    assert_eq!(person.message(), "nothing is searched for: F11 searches");
+    person.press("Esc q F5");
+    sees(&person, "V mends it in place");
+    sees(&person, "[F5]Inbox");
+    person.press("L");
+    assert!(person.message().starts_with("W edits the file"), "{}", person.message());
+    if let InboxState::Refused { diagnostics } = &mut person.snap.inbox[0].state {
+        diagnostics[0].fix = None;
+    }
+    person.press("V");
+    assert!(person.message().ends_with("W edits the file where it lies"), "{}", person.message());
+    person.press("Down W");
+    assert!(person.message().contains("Y in the queue edits"), "{}", person.message());
+    sees(&person, "L opens");
+}
+
+#[test]
+fn where_there_is_nothing_to_show_the_keys_are_those_that_are_bound() {
+    let own =
+        [("help", "F12"), ("settings", ""), ("back", "Q"), ("new", "N"), ("mine", "F11"), ("open", "L")];
+    let own = [&own[..], &[("history", "F9"), ("cancel", "X"), ("start-scheduler", "V")]].concat();
+    let person = rebound(Person::at(empty(), (80, 24)), &own);
+    sees(&person, "press  N  to start");
+    sees(&person, "F12 help    :settings settings (theme)    Q quit");
+    let mut person = rebound(Person::at(busy(), (80, 24)), &own);
+    let history = std::mem::take(&mut person.snap.history);
+    person.snap.jobs.retain(|row| row.user != "me");
+    (person.ui.me, person.ui.mine) = ("me".into(), true);
+    sees(&person, "F11 shows all.");
+    (person.snap.history, person.ui.mine) = (history, false);
+    person.snap.jobs.clear();
+    sees(&person, "F9 shows what has run.");
+    person.ui.can_start = true;
+    person.ui.connection = Connection::Lost { why: "no scheduler".into(), retry_in: Span(0) };
+    sees(&person, "V: start it");
+    (person.ui.known, person.ui.retry_at) = (false, 1);
+    sees(&person, "L starts it.  It is tried again by itself.  Q quits.");
+}
+
+#[test]
+fn the_message_row_offers_only_a_key_that_follows_it() {
+    let mut person = rebound(Person::at(busy(), (120, 40)), &[("open", "L")]);
+    person.ui.say(Level::Error, "#144 failed", Some(JobId(144)));
+    sees(&person, "L: open");
+    person.press("1 l");
+    person.ui.say(Level::Error, "#144 failed", Some(JobId(144)));
+    assert!(!person.sees().contains("L: open"), "no key opens anything in a log: {}", person.sees());
+    assert_eq!(person.ui.screen, Screen::Queue);
+}
