@@ -192,7 +192,11 @@ fn the_card_says_what_is_asked_for_and_enter_submits_it() {
         person.shows(text);
     }
     insta::assert_snapshot!("review_100x30", person.sees());
-    person.press("Esc");
+    // `q` is Esc's twin, and a letter of what is typed.
+    person.press("p q");
+    person.shows("to 100): q");
+    person.press("Esc q");
+    person.shows_no("Submit ?");
     person.shows("New job");
     let mut person = reviewing();
     let out = person.press("Enter");

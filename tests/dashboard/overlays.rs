@@ -1,7 +1,7 @@
 //! What lies over the screen, and the keys that texts name.
 
 use super::fixtures::{busy, empty};
-use super::{Keymap, Person, Screen};
+use super::{Action, Keymap, Overlay, Person, Screen};
 use overnight::model::{JobId, Span};
 use overnight::protocol::{Connection, InboxState};
 use overnight::tui::Level;
@@ -30,14 +30,14 @@ fn what_is_said_names_the_keys_that_are_bound() {
     let own = [("cancel", "F12"), ("pause", ""), ("search", "F11"), ("edit-file", "W"), ("fix", "V")];
     let own = [&own[..], &[("inbox", "F5"), ("group", "F3"), ("edit", "Y"), ("open", "L")]].concat();
     let mut person = rebound(Person::at(busy(), (120, 40)), &own);
-    let pause = |person: &mut Person| person.does(super::Action::Pause);
+    let pause = |person: &mut Person| person.does(Action::Pause);
     pause(person.on(142));
     assert_eq!(person.message(), "running jobs cannot be paused; F12 cancels");
     person.on(148).press("t");
     assert_eq!(person.message(), "cannot move #148: paused jobs have no place in line; :pause resumes");
-    person.does(super::Action::Fix);
+    person.does(Action::Fix);
     assert_eq!(person.message(), "F5 shows the files of the inbox; V mends one");
-    person.does(super::Action::EditFile);
+    person.does(Action::EditFile);
     assert_eq!(person.message(), "F5 shows the files of the inbox; W edits one");
     person.press("l n");
     assert_eq!(person.message(), "nothing is searched for: F11 searches");
@@ -88,4 +88,42 @@ fn the_message_row_offers_only_a_key_that_follows_it() {
     person.ui.say(Level::Error, "#144 failed", Some(JobId(144)));
     assert!(!person.sees().contains("L: open"), "no key opens anything in a log: {}", person.sees());
     assert_eq!(person.ui.screen, Screen::Queue);
+}
+
+#[test]
+fn q_closes_like_esc_wherever_no_text_is_typed() {
+    for open in ["s", "y", "U", ",", "C", "x", "r", "v s"] {
+        let at = || {
+            let mut person = Person::at(busy(), (80, 24));
+            person.on(151).press(if open == "r" { "4" } else { "1" });
+            person
+        };
+        let (mut with_q, mut with_esc) = (at(), at());
+        for (person, key) in [(&mut with_q, "q"), (&mut with_esc, "Esc")] {
+            person.press(open);
+            assert!(person.ui.overlay.is_some(), "{open}");
+            assert_eq!(person.press(key), [], "{open} {key}");
+            assert!(person.ui.overlay.is_none(), "{open} {key}");
+        }
+        assert_eq!(with_q.sees(), with_esc.sees(), "{open}");
+    }
+    // What is typed has it as a letter.
+    for open in ["?", ":", "n", "E", "/"] {
+        let mut person = Person::at(busy(), (80, 24));
+        person.on(147).press(open);
+        person.press("q");
+        assert!(person.ui.overlay.is_some() || person.ui.typing, "{open}");
+    }
+}
+
+/// An order or something to copy that is called by `q` could not be chosen.
+#[test]
+fn no_menu_has_a_choice_that_its_closing_key_takes() {
+    let mut person = Person::at(busy(), (80, 24));
+    for screen in ["1 s", "4 s"] {
+        person.press(screen);
+        let Some(Overlay::Menu(menu)) = &person.ui.overlay else { panic!("{screen}") };
+        assert!(menu.items.iter().all(|item| item.letter != 'q'), "{screen}");
+        person.press("Esc");
+    }
 }

@@ -36,11 +36,11 @@ pub enum Mode {
     Dialog,
     /// A list to choose from; typing narrows it.
     Choose,
-    /// A menu: a letter is a choice.
+    /// A menu, or a card with letters of its own: a letter is a choice.
     Menu,
     /// A list of things that can be switched, or of lines to read.
     Picker,
-    /// Fields, or a card with letters of its own.
+    /// Fields.
     Form,
     /// A text of several lines is being written.
     Lines,
@@ -329,7 +329,8 @@ pub static TABLE: &[Binding] = &[
     row("", A::Up, "Up", LINES, "up", ""),
     row("", A::PageDown, "PgDn", LINES, "a page down", ""),
     row("", A::PageUp, "PgUp", LINES, "a page up", ""),
-    row("", A::Escape, "Esc", TEXT.and(MENU), "close; a filter is cleared", "close"),
+    row("", A::Escape, "Esc", TEXT, "close; a filter is cleared", "close"),
+    row("", A::Escape, "Esc q", MENU, "close", "close"),
     row("", A::Escape, "Esc q", PICKER, "close; what was tried is as before", "close"),
     row("", A::Mark, "Space", PICKER, "on, off or the next one", "change"),
     row("", A::PlaceDown, "J", PICKER, "move it down", ""),

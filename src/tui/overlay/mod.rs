@@ -107,12 +107,13 @@ impl Overlay {
     /// What keys mean while it is there.
     pub(in crate::tui) const fn mode(&self) -> Mode {
         match self {
-            Self::Help(_) | Self::Palette(_) | Self::Undo(_) | Self::Copy(_) => Mode::Choose,
+            Self::Help(_) | Self::Palette(_) => Mode::Choose,
             Self::Confirm(_) | Self::Clear(_) | Self::Fix(_) | Self::Diff(_) | Self::Wrong(_) => Mode::Dialog,
-            Self::Picker(_) | Self::Review(_) | Self::Retry(_) | Self::Quick(_) => Mode::Form,
+            Self::Picker(_) | Self::Quick(_) => Mode::Form,
+            Self::Review(review) => review.mode(),
             Self::Bulk(bulk) => bulk.mode(),
-            Self::Menu(_) => Mode::Menu,
-            Self::Columns(_) | Self::Settings(_) | Self::Messages(_) => Mode::Picker,
+            Self::Menu(_) | Self::Copy(_) | Self::Retry(_) => Mode::Menu,
+            Self::Columns(_) | Self::Settings(_) | Self::Messages(_) | Self::Undo(_) => Mode::Picker,
             Self::Find(_) => Mode::Input,
             Self::Editor(_) => Mode::Lines,
         }

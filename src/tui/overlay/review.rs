@@ -6,7 +6,7 @@ use crate::model::{Job, JobId, Priority};
 use crate::protocol::{Command, JobFile, Overrides, Request, SubmittedJob};
 use crate::tui::errand::Errand;
 use crate::tui::field::Field;
-use crate::tui::keys::Action;
+use crate::tui::keys::{Action, Mode};
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{cut_end, cut_middle, moment, width};
 use crate::tui::look::theme::Role;
@@ -48,6 +48,11 @@ const KEYS: [(&str, &str); 5] =
     [("Enter", "submit"), ("e", "edit"), ("p", "priority"), ("c", "copies"), ("Esc", "back")];
 
 impl Review {
+    /// What keys mean while it is there.
+    pub(super) const fn mode(&self) -> Mode {
+        if self.typing.is_some() { Mode::Form } else { Mode::Menu }
+    }
+
     /// A verdict has come.
     pub(in crate::tui) fn judged(&mut self, serial: u64, verdict: Verdict) {
         if self.checking == Some(serial) {
