@@ -1,8 +1,8 @@
 //! What lies over the screen, and the keys that texts name.
 
-use super::fixtures::{busy, empty};
+use super::fixtures::{busy, empty, gpu};
 use super::{Action, Keymap, Overlay, Person, Screen};
-use overnight::model::{JobId, Span};
+use overnight::model::{DeviceState, JobId, Span};
 use overnight::protocol::{Connection, InboxState};
 use overnight::tui::Level;
 use std::collections::BTreeMap;
@@ -126,4 +126,49 @@ fn no_menu_has_a_choice_that_its_closing_key_takes() {
         assert!(menu.items.iter().all(|item| item.letter != 'q'), "{screen}");
         person.press("Esc");
     }
+}
+
+/// A terminal that loses colours and reversal still shows where one is.
+#[test]
+fn the_row_under_the_cursor_and_the_button_with_the_focus_have_a_sign() {
+    let mut person = Person::at(busy(), (80, 24));
+    let places = [
+        (", j", ">characters"),
+        ("C j", ">[x] NAME"),
+        ("s Down", ">i  id"),
+        ("y Down", ">o  output path"),
+        ("x", ">[ Keep it ]"),
+        ("x Tab", ">[y] Cancel job"),
+        ("x Tab Tab", ">[!] now"),
+    ];
+    for (keys, sign) in places {
+        person.on(151).press(keys);
+        let lines = person.lines();
+        let boxed: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
+        let (left, row) = lines
+            .iter()
+            .enumerate()
+            .find_map(|(row, line)| Some((line[..line.find(sign)?].rfind('|')?, row)))
+            .unwrap_or_else(|| panic!("{keys}: no {sign}\n{}", person.sees()));
+        let left = lines[row][..left].chars().count();
+        let right = left + 1 + boxed[row][left + 1..].iter().position(|c| *c == '|').unwrap();
+        let inside = |row: usize| boxed[row][left] == '|' && boxed[row][right] == '|';
+        assert!(inside(row - 1) || boxed[row - 1][left] == '+', "{keys}:\n{}", person.sees());
+        assert!(inside(row + 1) || boxed[row + 1][left] == '+', "{keys}:\n{}", person.sees());
+        let signs = boxed.iter().filter(|line| line[left..left + 2] == ['|', '>']).count();
+        assert_eq!(signs, usize::from(!keys.starts_with('x')), "{keys}:\n{}", person.sees());
+        person.press("Esc");
+    }
+}
+
+#[test]
+fn the_map_of_many_devices_tells_which_one_the_cursor_is_on() {
+    let mut snap = busy();
+    snap.gpus = (0..40).map(|index| gpu(index, DeviceState::Free, Some(0), &[])).collect();
+    let mut person = Person::at(snap, (120, 40));
+    person.press("Tab g g j j");
+    let map = |person: &Person, text: &str| person.lines().iter().any(|line| line.starts_with(text));
+    assert!(map(&person, "|  2>") && map(&person, "| 32 "), "{}", person.sees());
+    person.press("G");
+    assert!(map(&person, "|  0 ") && map(&person, "| 39>"), "{}", person.sees());
 }

@@ -43,9 +43,14 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Columns) 
     for (row, (column, on)) in columns.iter().enumerate().skip(top).take(height) {
         let y = (row - top) as u16;
         let Some(spec) = find(it.pane, *column) else { continue };
-        let mark = if *on || *column == Column::Name { " [x] " } else { " [ ] " };
+        let cursor = if row == it.at { ">" } else { " " };
+        let mark = if *on || *column == Column::Name { "[x] " } else { "[ ] " };
         let head = left(spec.head.trim(), 13);
-        c.pieces(inner, y, &[(mark, Role::KeyHint), (&head, Role::Text), (spec.about, Role::Dim)]);
+        c.pieces(
+            inner,
+            y,
+            &[(cursor, Role::Text), (mark, Role::KeyHint), (&head, Role::Text), (spec.about, Role::Dim)],
+        );
         if row == it.at {
             c.cursor_row(inner, y);
         }

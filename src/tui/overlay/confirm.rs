@@ -180,11 +180,18 @@ pub(super) fn buttons(c: &mut Canvas<'_>, inner: Rect, answers: &[(Button, &str,
         let start = x;
         x = c.pieces(Rect { x, width: inner.right().saturating_sub(x), ..inner }, row, &[(text, *role)]);
         if *which == focus {
-            c.over(Rect { x: start, y: inner.y + row, width: x - start, height: 1 }, Role::CursorRow);
-            c.cursor = Some((start, inner.y + row, false));
+            focused(c, inner, row, (start, x));
         }
         x += gap;
     }
+}
+
+/// The button that has the focus, from a column to another: reversed, with `>` in the gap before it.
+pub(super) fn focused(c: &mut Canvas<'_>, inner: Rect, row: u16, (from, to): (u16, u16)) {
+    let before = Rect { x: from.saturating_sub(1), width: 1, ..inner }.intersection(inner);
+    c.text(before, row, ">", Role::Dialog);
+    c.over(Rect { x: from, y: inner.y + row, width: to.saturating_sub(from), height: 1 }, Role::CursorRow);
+    c.cursor = Some((from, inner.y + row, false));
 }
 
 /// Over the screen: whether a quarantine is to be lifted.

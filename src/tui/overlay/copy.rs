@@ -56,7 +56,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, menu: CopyMenu
     for (row, (letter, name, text)) in offers.iter().enumerate() {
         let y = u16::try_from(row).unwrap_or(u16::MAX);
         let role = if text.is_some() { Role::Text } else { Role::Dim };
-        let letter = format!(" {letter}  ");
+        let letter = format!("{}{letter}  ", if row == menu.at { ">" } else { " " });
         let name = left(name, names);
         let about = cut_middle(text.as_deref().unwrap_or("none"), room);
         c.pieces(inner, y, &[(&letter, Role::KeyHint), (&name, role), ("  ", role), (&about, Role::Dim)]);

@@ -1,5 +1,6 @@
 //! What an edit comes to: the fields that change, old beside new; or what is wrong with the text, with carets.
 
+use super::confirm::focused;
 use super::{Overlay, middle, verdict};
 use crate::model::JobId;
 use crate::protocol::{Diagnostic, Edited, FieldChange, Snapshot};
@@ -155,12 +156,7 @@ fn buttons(c: &mut Canvas<'_>, inner: Rect, on_apply: bool) {
         row,
         &[("e", Role::KeyHint), (" edit again", Role::Dim)],
     );
-    let (start, stop) = if on_apply { (from, end) } else { (x, kept) };
-    c.over(
-        Rect { x: start, y: inner.y + row, width: stop.saturating_sub(start), height: 1 },
-        Role::CursorRow,
-    );
-    c.cursor = Some((start, inner.y + row, false));
+    focused(c, inner, row, if on_apply { (from, end) } else { (x, kept) });
 }
 
 fn lines(wrong: &Wrong) -> Vec<(String, Role)> {

@@ -65,7 +65,7 @@ pub(super) fn paint(c: &mut Canvas<'_>, _v: &View<'_>, area: Rect, it: &Menu) {
     let top = crate::tui::rows::scrolled(0, it.at, height, it.items.len());
     for (row, item) in it.items.iter().enumerate().skip(top).take(height) {
         let y = (row - top) as u16;
-        let letter = format!(" {} ", item.letter);
+        let letter = format!("{}{} ", if row == it.at { ">" } else { " " }, item.letter);
         let words = left(&format!(" {}", item.words), usize::from(inner.width).saturating_sub(3));
         c.pieces(inner, y, &[(&letter, Role::KeyHint), (&words, Role::Text)]);
         c.spot(Rect { y: inner.y + y, height: 1, ..inner }, Action::Insert(item.letter));

@@ -119,7 +119,8 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings)
     let foot = [("Left Right change  Enter keep  Esc as before", Role::Dim)];
     let inner = c.frame(popup, &[("Settings", Role::Title)], &foot, true);
     for (row, item) in ITEMS.iter().enumerate() {
-        let name = left(&format!(" {}", item.name()), 14);
+        let mark = if row == it.at { ">" } else { " " };
+        let name = left(&format!("{mark}{}", item.name()), 14);
         let value = format!("< {} >", item.value(v.ui, it));
         c.pieces(inner, row as u16, &[(&name, Role::Dialog), (&value, Role::KeyHint)]);
         if row == it.at {

@@ -153,9 +153,10 @@ fn sign(c: &Canvas<'_>, v: &View<'_>, gpu: &GpuRow) -> (String, Role) {
     (sign.to_owned(), role)
 }
 
-/// Many devices: one sign each, in groups of eight.
+/// Many devices: one sign each, in groups of eight. The row with the cursor has the number of the device under it, and `>`.
 pub(super) fn map(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let count = v.snap.gpus.len();
+    let is_under = |gpu: &GpuRow| v.ui.gpu.as_ref() == Some(&gpu.uuid) && v.ui.focus == Pane::Gpus;
     for (at, gpu) in v.snap.gpus.iter().enumerate() {
         let (row, column) = ((at / MAP_COLUMNS) as u16, at % MAP_COLUMNS);
         if row >= area.height {
@@ -164,12 +165,15 @@ pub(super) fn map(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
         if column == 0 {
             c.text(area, row, &right(&gpu.index.to_string(), 3), Role::Title);
         }
+        if is_under(gpu) {
+            c.text(area, row, &format!("{}>", right(&gpu.index.to_string(), 3)), Role::Title);
+        }
         let x = area.x + 4 + (column + column / 8) as u16;
         let (sign, role) = sign(c, v, gpu);
         let style = c.theme.style(role);
         if x < area.right() {
             let x = c.put(x, area.y + row, 1, &sign, style);
-            if v.ui.gpu.as_ref() == Some(&gpu.uuid) && v.ui.focus == Pane::Gpus {
+            if is_under(gpu) {
                 c.over(Rect { x: x - 1, y: area.y + row, width: 1, height: 1 }, Role::CursorRow);
             }
         }
