@@ -172,3 +172,21 @@ fn the_map_of_many_devices_tells_which_one_the_cursor_is_on() {
     person.press("G");
     assert!(map(&person, "|  0 ") && map(&person, "| 39>"), "{}", person.sees());
 }
+
+#[test]
+fn the_focus_of_a_question_goes_both_ways() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.on(151).press("x");
+    for (key, focus) in [
+        ("Left", ">[!] now"),
+        ("Left", ">[y] Cancel"),
+        ("Tab", ">[!] now"),
+        ("Right", ">[ Keep"),
+        ("Shift-Tab", ">[!] now"),
+        ("Shift-Tab", ">[y] Cancel"),
+        ("Shift-Tab", ">[ Keep"),
+    ] {
+        person.press(key);
+        sees(&person, focus);
+    }
+}

@@ -8,6 +8,7 @@ pub(crate) fn pressed(key: &str) -> KeyEvent {
         "Enter" => KeyCode::Enter,
         "Esc" => KeyCode::Esc,
         "Tab" => KeyCode::Tab,
+        "Shift-Tab" => KeyCode::BackTab,
         "Space" => KeyCode::Char(' '),
         "Up" => KeyCode::Up,
         "Down" => KeyCode::Down,

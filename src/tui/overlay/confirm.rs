@@ -54,9 +54,10 @@ pub(super) fn pressed(button: &mut Button, action: &Action, order: &[Button]) ->
         Action::No => Some(Button::Keep),
         Action::Now => order.contains(&Button::Now).then_some(Button::Now),
         Action::Press => Some(*button),
-        Action::NextButton => {
+        Action::NextButton | Action::PreviousButton => {
+            let by = if *action == Action::NextButton { 1 } else { order.len() - 1 };
             let at = order.iter().position(|one| one == button).unwrap_or(0);
-            *button = order[(at + 1) % order.len()];
+            *button = order[(at + by) % order.len()];
             None
         }
         _ => None,

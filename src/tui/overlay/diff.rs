@@ -54,7 +54,7 @@ pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut diff: Box<Diff>, action: 
             return editing::drop_mark(ui);
         }
         Action::Edit => return editing::again(ui, snap),
-        Action::NextButton => diff.on_apply = !diff.on_apply,
+        Action::NextButton | Action::PreviousButton => diff.on_apply = !diff.on_apply,
         Action::Down => diff.top = (diff.top + 1).min(diff.edited.changes.len().saturating_sub(1)),
         Action::Up => diff.top = diff.top.saturating_sub(1),
         _ => {}
