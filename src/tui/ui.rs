@@ -408,6 +408,6 @@ impl Ui {
 }
 
 /// So many messages are kept for `:messages`.
-const SAID: usize = 200;
+pub(in crate::tui) const SAID: usize = 200;
 /// No message goes sooner.
 pub(in crate::tui) const MESSAGE_MS: u64 = 8_000;

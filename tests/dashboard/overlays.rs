@@ -190,3 +190,52 @@ fn the_focus_of_a_question_goes_both_ways() {
         sees(&person, focus);
     }
 }
+
+#[test]
+fn messages_are_paged_and_tell_how_many_there_are_at_most() {
+    let mut person = Person::at(busy(), (80, 24));
+    for n in 0..250 {
+        person.ui.say(Level::Info, format!("message {n}."), None);
+    }
+    person.does(Action::Messages);
+    sees(&person, "the newest 200 are kept");
+    let notices = person.snap.notices.len();
+    // Twenty rows, less two of the box.
+    let top = |person: &Person| {
+        let line = person.lines().into_iter().find(|line| line.contains("message "));
+        let line = line.unwrap_or_else(|| panic!("{}", person.sees()));
+        line.split("message ").nth(1).unwrap().split('.').next().unwrap().parse::<usize>().unwrap()
+    };
+    person.press("g g");
+    let newest = if notices < 18 { 249 } else { 0 };
+    assert_eq!(top(&person), newest);
+    person.press("G");
+    assert_eq!(top(&person), 50 + 17, "the oldest is at the bottom: {}", person.sees());
+    person.press("k");
+    assert_eq!(top(&person), 50 + 18);
+    for (key, by) in [("PgUp", 18), ("C-u", 9), ("C-d", -9), ("PgDn", -18)] {
+        let before = top(&person);
+        person.press(key);
+        assert_eq!(top(&person) as isize, before as isize + by, "{key}");
+    }
+    person.press("Home");
+    assert_eq!(top(&person), newest);
+    person.press("End");
+    assert_eq!(top(&person), 50 + 17);
+    person.press("q");
+    assert!(person.ui.overlay.is_none());
+}
+
+#[test]
+fn the_keys_that_page_do_so_in_every_list_of_settings() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.press(", G");
+    sees(&person, ">mouse");
+    person.press("g g");
+    sees(&person, ">theme");
+    person.press("Esc C End");
+    let last = person.ui.tables.queue.columns.len() - 1;
+    assert!(matches!(&person.ui.overlay, Some(Overlay::Columns(columns)) if columns.at == last));
+    person.press("Home");
+    assert!(matches!(&person.ui.overlay, Some(Overlay::Columns(columns)) if columns.at == 0));
+}

@@ -17,6 +17,7 @@ pub(crate) fn pressed(key: &str) -> KeyEvent {
         "PgDn" => KeyCode::PageDown,
         "PgUp" => KeyCode::PageUp,
         "End" => KeyCode::End,
+        "Home" => KeyCode::Home,
         "Backspace" => KeyCode::Backspace,
         _ if key.len() > 1 && key.starts_with('F') => KeyCode::F(key[1..].parse().unwrap()),
         // The last character, after `C-`.

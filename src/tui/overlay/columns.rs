@@ -9,6 +9,7 @@ use crate::tui::look::text::left;
 use crate::tui::look::theme::Role;
 use crate::tui::panels::columns::{Column, defaults, find, most_sideways, written};
 use crate::tui::ui::{Level, Ui};
+use crate::tui::update::step;
 use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
@@ -68,8 +69,6 @@ pub(super) fn update(ui: &mut Ui, mut it: Columns, action: &Action) -> Vec<UiCom
     let last = columns.len().saturating_sub(1);
     it.at = it.at.min(last);
     match action {
-        Action::Down => it.at = (it.at + 1).min(last),
-        Action::Up => it.at = it.at.saturating_sub(1),
         Action::Mark => {
             // The name is what a row is known by.
             if let Some((column, on)) = columns.get_mut(it.at)
@@ -93,7 +92,7 @@ pub(super) fn update(ui: &mut Ui, mut it: Columns, action: &Action) -> Vec<UiCom
             }
             return Vec::new();
         }
-        _ => {}
+        action => it.at = step(it.at, last + 1, usize::from(ui.size.1).saturating_sub(2), action),
     }
     table.sideways = table.sideways.min(most_sideways(&table.columns));
     ui.overlay = Some(Overlay::Columns(it));

@@ -6,7 +6,8 @@ use crate::tui::keys::Action;
 use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::clock;
 use crate::tui::look::theme::Role;
-use crate::tui::ui::{Level, Ui};
+use crate::tui::ui::{Level, SAID, Ui};
+use crate::tui::update::step;
 use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
@@ -55,22 +56,27 @@ pub(in crate::tui) fn details(ui: &mut Ui, snap: &Snapshot) {
     if let Some(message) = &mut ui.message {
         message.armed = false;
     }
-    ui.overlay = Some(Overlay::Messages(notices(snap, columns(ui)).len()));
+    ui.overlay = Some(Overlay::Messages(notices(snap, room(ui).0).len()));
 }
 
-/// The width of a text.
-fn columns(ui: &Ui) -> usize {
-    usize::from(middle(whole(ui), 100.min(ui.size.0.saturating_sub(2)), 3).width).saturating_sub(12).max(8)
+/// Its place.
+fn popup(area: Rect) -> Rect {
+    middle(area, 100.min(area.width.saturating_sub(2)), area.height.saturating_sub(4).max(3))
 }
 
-fn whole(ui: &Ui) -> Rect {
-    Rect::new(0, 0, ui.size.0, ui.size.1)
+/// The columns and rows of the texts.
+fn room(ui: &Ui) -> (usize, usize) {
+    let popup = popup(Rect::new(0, 0, ui.size.0, ui.size.1));
+    let columns = usize::from(popup.width).saturating_sub(12).max(8);
+    (columns, usize::from(popup.height.saturating_sub(2)).max(1))
 }
 
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, scroll: usize) {
-    let popup = middle(area, 100.min(area.width.saturating_sub(2)), area.height.saturating_sub(4).max(3));
+    let popup = popup(area);
     c.clear(popup);
-    let inner = c.frame(popup, &[("Messages", Role::Title)], &[("j k scroll  Esc close", Role::Dim)], true);
+    let kept = format!("  the newest {SAID} are kept");
+    let title = [("Messages", Role::Title), (kept.as_str(), Role::Dim)];
+    let inner = c.frame(popup, &title, &[("j k PgDn PgUp scroll  Esc close", Role::Dim)], true);
     let lines = lines(v.ui, v.snap, usize::from(inner.width).saturating_sub(10).max(8));
     let height = usize::from(inner.height);
     let top = scroll.min(lines.len().saturating_sub(height));
@@ -84,13 +90,12 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, scroll: usize)
 }
 
 pub(super) fn update(ui: &mut Ui, snap: &Snapshot, scroll: usize, action: &Action) -> Vec<UiCommand> {
-    let last = lines(ui, ui.shown(snap), columns(ui)).len().saturating_sub(1);
-    let to = match action {
-        Action::Accept => return Vec::new(),
-        Action::Down => (scroll + 1).min(last),
-        Action::Up => scroll.saturating_sub(1),
-        _ => scroll,
-    };
-    ui.overlay = Some(Overlay::Messages(to));
+    if *action == Action::Accept {
+        return Vec::new();
+    }
+    let (columns, height) = room(ui);
+    // Not further than to where the last line is at the bottom.
+    let tops = (lines(ui, ui.shown(snap), columns).len() + 1).saturating_sub(height).max(1);
+    ui.overlay = Some(Overlay::Messages(step(scroll.min(tops - 1), tops, height, action)));
     Vec::new()
 }

@@ -6,6 +6,7 @@ use crate::tui::look::canvas::{Canvas, Glyphs};
 use crate::tui::look::text::{left, wrap};
 use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
+use crate::tui::update::step;
 use crate::tui::{UiCommand, View};
 use ratatui::layout::Rect;
 
@@ -140,14 +141,6 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings)
 pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCommand> {
     let item = ITEMS[it.at.min(ITEMS.len() - 1)];
     let out = match action {
-        Action::Down => {
-            it.at = (it.at + 1).min(ITEMS.len() - 1);
-            Vec::new()
-        }
-        Action::Up => {
-            it.at = it.at.saturating_sub(1);
-            Vec::new()
-        }
         Action::Right | Action::Mark => item.change(ui, &mut it, true),
         Action::Left => item.change(ui, &mut it, false),
         Action::Accept => {
@@ -165,7 +158,10 @@ pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCo
             }
             return Vec::new();
         }
-        _ => Vec::new(),
+        action => {
+            it.at = step(it.at, ITEMS.len(), ITEMS.len(), action);
+            Vec::new()
+        }
     };
     ui.overlay = Some(Overlay::Settings(it));
     out

@@ -7,7 +7,7 @@ use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, cut_middle, duration, moment};
 use crate::tui::look::theme::Role;
 use crate::tui::ui::{Level, Ui};
-use crate::tui::update::undo;
+use crate::tui::update::{step, undo};
 use crate::tui::{UiCommand, View, rows};
 use ratatui::layout::Rect;
 use std::collections::BTreeSet;
@@ -35,7 +35,10 @@ pub(super) fn update(ui: &mut Ui, mut list: Box<UndoList>, action: &Action) -> V
         }
         Action::Down => list.at = if list.at >= last { 0 } else { list.at + 1 },
         Action::Up => list.at = if list.at == 0 { last } else { list.at - 1 },
-        _ => {}
+        action => {
+            let seen = usize::from(ui.size.1).saturating_sub(4);
+            list.at = step(list.at.min(last), open.len(), seen, action);
+        }
     }
     ui.overlay = Some(Overlay::Undo(list));
     Vec::new()

@@ -32,7 +32,8 @@ use crate::tui::rows;
 use crate::tui::ui::{Level, Opened, Screen, Tab, Ui};
 use crate::tui::view;
 use crate::tui::views;
-use moving::{paging, step, travel_log};
+pub(in crate::tui) use moving::step;
+use moving::{paging, travel_log};
 use ratatui::layout::Rect;
 
 /// What keys mean now.
@@ -96,6 +97,10 @@ pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec
         Action::Escape => return escape(ui),
         Action::Interrupt if ui.overlay.is_some() || ui.typing => return escape(ui),
         Action::Interrupt => return vec![UiCommand::Quit],
+        Action::Prefix(c) => {
+            ui.prefix = Some(c);
+            return Vec::new();
+        }
         Action::Repaint => return vec![UiCommand::Repaint],
         Action::Suspend => return vec![UiCommand::Suspend],
         Action::Click(x, y) => return mouse::click(ui, snap, (x, y)),
@@ -165,7 +170,6 @@ fn below(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
         Action::Freeze => freeze(ui, snap),
         Action::Refresh => return vec![UiCommand::Refresh, send(Command::Rescan)],
         Action::Thrift => thrift(ui),
-        Action::Prefix(c) => ui.prefix = Some(c),
         Action::Clear => quarantine::ask(ui, snap),
         Action::Unknown(key) => unknown(ui, &key),
         action if acts::is_about_jobs(&action) => return acts::act(ui, snap, &action),

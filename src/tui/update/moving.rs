@@ -10,7 +10,8 @@ pub(super) const fn paging(action: &Action) -> bool {
     matches!(action, Action::PageDown | Action::PageUp | Action::HalfDown | Action::HalfUp)
 }
 
-pub(super) fn step(at: usize, count: usize, height: usize, action: &Action) -> usize {
+/// Where a key leads in a list of so many rows, of which so many are seen.
+pub(in crate::tui) fn step(at: usize, count: usize, height: usize, action: &Action) -> usize {
     let half = (height / 2).max(1);
     let to = match action {
         Action::Down => at + 1,
