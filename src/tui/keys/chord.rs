@@ -67,7 +67,7 @@ impl Chord {
         self.first == prefix && self.control == control && self.code == code
     }
 
-    /// Why no action of one's own choice may have it; the table's own keys are not asked.
+    /// Why no action of one's own choice may have it; the keys that the table gives an action are not asked.
     pub(super) fn reserved(&self) -> Option<&'static str> {
         match (self.code, self.control) {
             (KeyCode::Char('a' | 'b'), true) => Some("screen and tmux take it"),
@@ -76,6 +76,9 @@ impl Chord {
             (KeyCode::Char('h' | 'i' | 'j' | 'm'), true) => {
                 Some("it is Backspace, Tab or Enter to a terminal")
             }
+            (KeyCode::Esc, _) => Some("it closes what is open, and does nothing else"),
+            (KeyCode::Char('c'), true) => Some("it closes what is open or quits, and never touches a job"),
+            (KeyCode::Char('z'), true) => Some("it suspends, as everywhere"),
             (KeyCode::Backspace | KeyCode::Delete, _) => Some("it erases text and does nothing else"),
             _ => None,
         }

@@ -3,6 +3,7 @@
 use super::{Action, BASE, Binding, Chord, Mode, TABLE};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// An action and the keys it has here.
 #[derive(Debug, Clone, Copy)]
@@ -35,9 +36,7 @@ pub struct Keymap {
 
 impl Default for Keymap {
     fn default() -> Self {
-        let chords =
-            |binding: &Binding| binding.keys.split_whitespace().filter_map(|key| key.parse().ok()).collect();
-        Self { keys: TABLE.iter().map(chords).collect() }
+        Self { keys: TABLE.iter().map(|binding| given(binding).collect()).collect() }
     }
 }
 
@@ -58,9 +57,13 @@ impl Keymap {
             let mut chords: Vec<Chord> = Vec::new();
             for key in keys {
                 let chord = key.parse::<Chord>();
-                let why = chord.as_ref().ok().and_then(Chord::reserved);
+                let own = chord.as_ref().is_ok_and(|chord| given(&TABLE[at]).any(|given| given == *chord));
+                let why = chord.as_ref().ok().filter(|_| !own).and_then(Chord::reserved);
                 match (chord, why) {
-                    (Ok(_), Some(why)) => faults.push(format!("[keys] {id}: `{key}` cannot be bound: {why}")),
+                    (Ok(_), Some(why)) => {
+                        let text = format!("[keys] {id}: `{key}` cannot be bound: {why}; choose another key");
+                        faults.push(text);
+                    }
                     (Ok(chord), None) => chords.push(chord),
                     (Err(error), _) => faults.push(format!("[keys] {id}: {error}")),
                 }
@@ -68,6 +71,9 @@ impl Keymap {
             // None of them can be had: then better the table's than none. `[]` is meant.
             if !chords.is_empty() || keys.is_empty() {
                 map.keys[at] = chords;
+            } else if let Some(fault) = faults.last_mut() {
+                let stays = if TABLE[at].keys.is_empty() { "none" } else { TABLE[at].keys };
+                let _ = write!(fault, "; until then: {stays}");
             }
         }
         faults.extend(map.conflicts());
@@ -149,6 +155,11 @@ impl Keymap {
     }
 }
 
+/// The keys that the table gives an action.
+fn given(binding: &Binding) -> impl Iterator<Item = Chord> {
+    binding.keys.split_whitespace().filter_map(|key| key.parse().ok())
+}
+
 /// The action that was meant, if a few letters make the difference.
 fn nearest(id: &str) -> Option<&'static str> {
     let known = TABLE.iter().map(|row| row.id).filter(|known| !known.is_empty());
@@ -190,6 +201,27 @@ mod tests {
         assert_eq!(press('X'), Some(Action::Cancel));
         assert_eq!(press('x'), Some(Action::Unknown("x".into())));
         assert_eq!(map.key(Mode::Queue, &Action::Cancel), "X");
+    }
+
+    #[test]
+    fn the_keys_that_close_quit_and_suspend_are_nobodys() {
+        let own = [("back", "Esc"), ("cancel", "Ctrl-C"), ("raise", "ctrl-z"), ("suspend", "Ctrl-Z")];
+        let own = own.map(|(id, key)| (id.to_owned(), vec![key.to_owned()])).into();
+        let (map, faults) = Keymap::with(&own);
+        let told = [
+            "[keys] back: `Esc` cannot be bound: it closes what is open, and does nothing else; \
+             choose another key; until then: q F10",
+            "[keys] cancel: `Ctrl-C` cannot be bound: it closes what is open or quits, and never touches a job; \
+             choose another key; until then: x F9",
+            "[keys] raise: `ctrl-z` cannot be bound: it suspends, as everywhere; \
+             choose another key; until then: + = F7",
+        ];
+        assert_eq!(faults, told);
+        let press = |code, modifiers| map.action(Mode::Queue, None, KeyEvent::new(code, modifiers));
+        assert_eq!(press(KeyCode::Esc, KeyModifiers::NONE), Some(Action::Escape));
+        assert_eq!(press(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Action::Interrupt));
+        assert_eq!(press(KeyCode::Char('z'), KeyModifiers::CONTROL), Some(Action::Suspend));
+        assert_eq!(press(KeyCode::Char('x'), KeyModifiers::NONE), Some(Action::Cancel));
     }
 
     #[test]

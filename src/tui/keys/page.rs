@@ -52,8 +52,9 @@ cancel = [\"x\", \"F9\"]
 first  = [\"gg\", \"Home\"]
 ```
 
-A key is a character, `F1` to `F12`, `Ctrl-D`, or one of `Esc Enter Tab Shift-Tab Space Up Down Left Right Home End PgUp PgDn`; two letters are one key after
-the other. Keys that terminals, tmux, screen or zellij take, Alt, Backspace and Delete cannot be bound. An action without keys (`[]`) is still in the palette.
+A key is a character, `F1` to `F12`, `Ctrl-D`, or one of `Enter Tab Shift-Tab Space Up Down Left Right Home End PgUp PgDn`; two letters are one key after
+the other. Keys that terminals, tmux, screen or zellij take, Alt, Backspace and Delete cannot be bound, nor can `Esc`, `Ctrl-C` and `Ctrl-Z`, which mean the
+same for everybody. An action without keys (`[]`) is still in the palette.
 
 ";
 
