@@ -239,3 +239,18 @@ fn the_keys_that_page_do_so_in_every_list_of_settings() {
     person.press("Home");
     assert!(matches!(&person.ui.overlay, Some(Overlay::Columns(columns)) if columns.at == 0));
 }
+
+#[test]
+fn settings_name_all_that_config_toml_keeps_and_what_it_does_not() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.press(",");
+    // The names are those of the file.
+    let kept = overnight::config::UiConfig { ascii: Some(true), ..overnight::config::UiConfig::default() };
+    let kept = toml::to_string(&kept).unwrap();
+    for name in ["ascii", "low_bandwidth", "mouse"] {
+        assert!(kept.contains(&format!("{name} = ")), "{kept}");
+        sees(&person, name);
+    }
+    sees(&person, "config.toml: theme");
+    sees(&person, "Refresh is not kept.");
+}

@@ -115,7 +115,7 @@ pub(super) fn revert(ui: &mut Ui, was: &Settings) -> Vec<UiCommand> {
 }
 
 pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings) {
-    let popup = middle(area, 62, ITEMS.len() as u16 + 7);
+    let popup = middle(area, 62, ITEMS.len() as u16 + 8);
     c.clear(popup);
     let foot = [("Left Right change  Enter keep  Esc as before", Role::Dim)];
     let inner = c.frame(popup, &[("Settings", Role::Title)], &foot, true);
@@ -135,7 +135,8 @@ pub(super) fn paint(c: &mut Canvas<'_>, v: &View<'_>, area: Rect, it: &Settings)
     for (at, line) in about.iter().take(3).enumerate() {
         c.text(below, at as u16, &format!(" {line}"), Role::Dim);
     }
-    c.text(below, 4, " For this session. config.toml keeps theme and [ui] ascii.", Role::Dim);
+    c.text(below, 4, " For this session. For good, in config.toml: theme, and of", Role::Dim);
+    c.text(below, 5, " [ui] ascii, low_bandwidth and mouse. Refresh is not kept.", Role::Dim);
 }
 
 pub(super) fn update(ui: &mut Ui, mut it: Settings, action: &Action) -> Vec<UiCommand> {
