@@ -254,3 +254,15 @@ fn settings_name_all_that_config_toml_keeps_and_what_it_does_not() {
     sees(&person, "config.toml: theme");
     sees(&person, "Refresh is not kept.");
 }
+
+/// Nothing has a cursor on the meter's screen: there Enter is for the message row.
+#[test]
+fn enter_follows_the_message_where_no_row_can_be_opened() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.press("3 Enter");
+    assert!(person.ui.opened.is_none());
+    person.ui.say(Level::Error, "#144 failed", Some(JobId(144)));
+    sees(&person, "Enter: open");
+    person.press("Enter");
+    assert_eq!(person.ui.opened.map(|opened| opened.job), Some(JobId(144)));
+}

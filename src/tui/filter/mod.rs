@@ -11,6 +11,7 @@
 //! A text is read once, when it changes. What cannot be read says where and why, and what was read last goes on.
 //! Which fields there are, and what each of them is, the rows say: [`rows`].
 
+mod page;
 mod read;
 mod rows;
 
@@ -20,6 +21,7 @@ use crate::tui::layout::Pane;
 use regex::Regex;
 use std::sync::Arc;
 
+pub(in crate::tui) use page::page;
 pub use rows::{Device, Filtered, Subject};
 
 /// What is wrong with a filter's text.

@@ -98,8 +98,8 @@ fn test(subject: Subject, word: Word) -> Result<Option<Test>, String> {
     };
     let name = field.as_deref().unwrap_or_default().to_ascii_lowercase();
     let fields = subject.spec().fields;
-    if !name.is_empty() && !fields.iter().flatten().any(|field| *field == name) {
-        let there: Vec<String> = fields.iter().map(|[short, _]| format!("{short}:")).collect();
+    if !name.is_empty() && !fields.iter().any(|field| field.names.contains(&name.as_str())) {
+        let there: Vec<String> = fields.iter().map(|field| format!("{}:", field.names[0])).collect();
         let there = there.join(" ");
         return Err(format!("no field `{name}:`; there are {there}, and \"{name}:\" as text"));
     }

@@ -16,10 +16,26 @@ pub enum Subject {
     Files,
 }
 
+/// A field that can be asked for.
+pub(super) struct Known {
+    /// Its short name, then the long one, if it has one.
+    pub(super) names: [&'static str; 2],
+    /// How it is written, for instance.
+    pub(super) written: &'static [&'static str],
+    /// What it lets through.
+    pub(super) about: &'static str,
+}
+
+const fn known(names: [&'static str; 2], written: &'static [&'static str], about: &'static str) -> Known {
+    Known { names, written, about }
+}
+
 /// What can be asked of a kind of rows.
 pub(super) struct Spec {
-    /// Its fields, the short name before the long one.
-    pub(super) fields: &'static [[&'static str; 2]],
+    /// What the rows are.
+    pub(super) what: &'static str,
+    /// Its fields.
+    pub(super) fields: &'static [Known],
     /// The words for states whose beginnings `s:` takes.
     pub(super) states: &'static [&'static str],
     /// The states as they are told to somebody who wrote another one.
@@ -28,15 +44,18 @@ pub(super) struct Spec {
     pub(super) hint: &'static str,
 }
 
+const STATE: &str = "state, by its beginning";
+
 static JOBS: Spec = Spec {
+    what: "Jobs, in the queue and the history",
     fields: &[
-        ["u", "user"],
-        ["s", "state"],
-        ["n", "name"],
-        ["p", "project"],
-        ["g", "gpus"],
-        ["gpu", ""],
-        ["id", ""],
+        known(["u", "user"], &["u:ana"], "user"),
+        known(["s", "state"], &["s:run"], STATE),
+        known(["n", "name"], &["n:sweep"], "name"),
+        known(["p", "project"], &["p:vision"], "project"),
+        known(["g", "gpus"], &["g:2", "g:>2", "g:<=4", "g:2..4"], "GPUs asked for"),
+        known(["gpu", ""], &["gpu:4", "gpu:0..3"], "index of a device that it holds"),
+        known(["id", ""], &["id:151", "id:>150"], "number"),
     ],
     states: &[
         "waiting",
@@ -63,20 +82,39 @@ static JOBS: Spec = Spec {
 };
 
 static DEVICES: Spec = Spec {
-    fields: &[["u", "user"], ["s", "state"], ["n", "name"], ["gpu", ""], ["id", ""]],
+    what: "GPUs",
+    fields: &[
+        known(["u", "user"], &["u:ana"], "user of a job that holds it"),
+        known(["s", "state"], &["s:quar"], STATE),
+        known(
+            ["n", "name"],
+            &["n:h100"],
+            "model, node, UUID, what is wrong with it, or the name of a job that holds it",
+        ),
+        known(["gpu", ""], &["gpu:4", "gpu:0..3"], "its index"),
+        known(["id", ""], &["id:151"], "number of a job that holds it"),
+    ],
     states: &["free", "held", "draining", "quarantined", "outside", "closed", "gone", "unknown", "idle"],
     told: "free held idle drain quar out close gone unknown",
     hint: "words gpu:0..3 s:quar u:ana id:17 !not",
 };
 
 static FILES: Spec = Spec {
-    fields: &[["n", "name"], ["s", "state"], ["id", ""]],
+    what: "Job files, in the inbox",
+    fields: &[
+        known(["n", "name"], &["n:sweep"], "name of the file, or what is said of it"),
+        known(["s", "state"], &["s:refused"], STATE),
+        known(["id", ""], &["id:151"], "number of a job that was made of it"),
+    ],
     states: &["refused", "bad", "accepted", "waiting"],
     told: "refused accepted waiting",
     hint: "words s:refused n:/re/ id:17 !not",
 };
 
 impl Subject {
+    /// All of them.
+    pub(super) const ALL: [Self; 3] = [Self::Jobs, Self::Devices, Self::Files];
+
     pub(super) const fn spec(self) -> &'static Spec {
         match self {
             Self::Jobs => &JOBS,

@@ -2,6 +2,7 @@
 
 use super::table::BASE;
 use super::{Action, Binding, Mode, TABLE};
+use crate::tui::filter;
 use std::fmt::Write as _;
 
 /// The page.
@@ -16,7 +17,10 @@ pub fn page() -> String {
     for row in TABLE.iter().filter(|row| row.id.is_empty()) {
         let _ = writeln!(out, "| {} | {} | {} |", keys(row), places(row), row.about);
     }
-    out.push_str(FILTERS);
+    let filter = TABLE.iter().find(|row| row.action == Action::Filter);
+    let (key, places) = filter.map(|row| (keys(row), places(row))).unwrap_or_default();
+    let _ = write!(out, "\n## Filters\n\n{key} narrows a list while it is typed: {places}.{FILTERS}");
+    out.push_str(&filter::page());
     out
 }
 
@@ -65,19 +69,11 @@ In questions, lists, menus and text fields keys are the same for everybody:
 |---|---|---|
 ";
 
-const FILTERS: &str = "
-## Filters
+const FILTERS: &str = " `overnight ls --filter` takes what is for jobs.
 
-`/` narrows the queue and the history while it is typed; `overnight ls --filter` takes the same. All words must match; `!` or `-` before one turns it round.
-
-| written | lets through |
-|---|---|
-| `vit` `\"two words\"` `/re/` | id, name, user or state: a part of it, a beginning of the id, the whole state |
-| `u:ana` `n:sweep` `p:vision` | user, name, project: a part, whatever the case; or `/re/`, a regular expression, in which capitals mean themselves |
-| `s:run` | state, by its beginning: wait paus edit rent run stop out free done fail limit canc lost |
-| `g:2` `g:>2` `g:<=4` `g:2..4` | GPUs asked for |
-| `gpu:4` | holds the device of this index; comparisons too |
-| `id:151` `id:>150` | number |
+All words must match; `!` or `-` before one turns it round. A word without a field (`vit`, `\"two words\"`, `/re/`) is a part of a name or a user, the beginning
+of a number, or a whole state. Texts match in part, whatever the case; `/re/` is a regular expression, in which capitals mean themselves. Numbers take `4`,
+`>2`, `>=2`, `<4`, `<=4` and `2..4`.
 ";
 
 #[cfg(test)]

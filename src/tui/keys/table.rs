@@ -223,7 +223,7 @@ const ALWAYS: Modes = BASE.and(TEXT).and(DIALOG).and(MENU).and(PICKER);
 /// Every action and its keys. Rows that are hints come in the order in which the key line has them.
 pub static TABLE: &[Binding] = &[
     // Jobs.
-    row("open", A::Open, "Enter", LISTS, "open", "open"),
+    row("open", A::Open, "Enter", LISTS, "open; first what the message row offers", "open"),
     row(
         "log",
         A::Log,
