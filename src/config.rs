@@ -11,7 +11,7 @@ mod theme;
 pub use environment::{Environment, hostname};
 pub use file::{
     Config, Defaults, EnvironmentConfig, GpuSource, KeepConfig, LimitsConfig, Notify, NotifyConfig,
-    OutsideConfig, Rates, UiConfig, UntilDone,
+    OutsideConfig, Rates, Spinner, UiConfig, UntilDone,
 };
 pub use login::{capture_login_path, default_login_path, work_environment};
 pub use reference::markdown;

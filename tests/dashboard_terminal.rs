@@ -313,6 +313,7 @@ fn options() -> Options {
         history_columns: Vec::new(),
         low_bandwidth: false,
         mouse: false,
+        spinner: false,
         sync: true,
         notify: overnight::config::Notify::Off,
         outside: Outside::default(),

@@ -6,7 +6,7 @@ mod demo;
 mod samples;
 
 use crate::cli::{self, CliError, DashboardArgs, Exit, Invocation, ServeArgs, Setup};
-use crate::config::{Environment, GpuSource};
+use crate::config::{Environment, GpuSource, Spinner};
 use crate::daemon::{self, DaemonError, ServeSetup};
 use crate::engine::EngineError;
 use crate::gpu::{self, GpuChoice, GpuError};
@@ -218,6 +218,7 @@ fn show(setup: &Setup, args: &DashboardArgs, may_start: bool) -> ExitCode {
     let ui = &setup.config.ui;
     options.low_bandwidth = args.low_bandwidth || ui.low_bandwidth;
     (options.mouse, options.sync, options.notify) = (ui.mouse, ui.sync, ui.notify);
+    options.spinner = ui.spinner == Spinner::On;
     options.columns.clone_from(&ui.columns);
     options.history_columns.clone_from(&ui.history_columns);
     match tui::run(options, connector::Scheduler::new(setup.clone(), may_start)) {

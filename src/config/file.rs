@@ -181,8 +181,8 @@ pub struct UiConfig {
     pub sync: bool,
     /// Few bytes, as `--low-bandwidth`: 16 colours, timers in minutes, GPU figures every five seconds, logs once a second.
     pub low_bandwidth: bool,
-    /// Whether something turns while one waits: `off` or `on`. Nothing of the dashboard moves unless what it shows has:
-    /// `on` is known, and not used yet.
+    /// Whether a sign in the title of the log turns, once a second, while the log is searched: `off` or `on`. Without it
+    /// nothing of the dashboard moves unless what it shows has.
     pub spinner: Spinner,
     /// How the dashboard tells of a job that ended while its window had no focus: `off`, `bell`, or `osc9`, which some
     /// terminals show as a notification of the desktop.
@@ -195,14 +195,14 @@ pub struct UiConfig {
     pub history_columns: Vec<String>,
 }
 
-/// Whether something turns while one waits.
+/// Whether something turns while a log is searched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Spinner {
     /// No.
     #[default]
     Off,
-    /// Known, and not used yet.
+    /// Yes.
     On,
 }
 

@@ -6,6 +6,7 @@ use crate::tui::arrange;
 use crate::tui::figures::FIGURES_MS;
 use crate::tui::looks;
 use crate::tui::panels::header::DAY_MS;
+use crate::tui::panels::log;
 use crate::tui::ui::Ui;
 use crate::tui::update::pending;
 
@@ -25,7 +26,7 @@ pub fn next_deadline(ui: &Ui, snap: &Snapshot, now: &Now, tick_ms: u64) -> Optio
     let midnight = meter.today_began + DAY_MS - now.wall_ms;
     let at = |boot_ms: u64| boot_ms.saturating_sub(now.boottime_ms).max(1);
     [
-        (ui.frozen.is_some() || counts_down || lost || stale).then(|| to_boundary(1000)),
+        (ui.frozen.is_some() || counts_down || lost || stale || log::turns(ui)).then(|| to_boundary(1000)),
         (runs && ui.frozen.is_none()).then(|| to_boundary(tick_ms)),
         (waits && ui.frozen.is_none()).then(|| to_boundary(60_000)),
         (ended > 0 && midnight > 0 && ui.frozen.is_none()).then_some(midnight.unsigned_abs()),

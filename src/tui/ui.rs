@@ -275,6 +275,8 @@ pub struct Ui {
     pub can_start: bool,
     /// Few bytes: no sparklines, timers in minutes, GPU figures every five seconds. Panels read it.
     pub thrift: bool,
+    /// A sign turns while a log is searched.
+    pub spinner: bool,
     /// What is chosen on the devices' screen.
     pub gpus_view: GpusView,
     /// What is chosen on the meter's screen.
@@ -334,6 +336,7 @@ impl Ui {
             gpus_behind: (0, Vec::new()),
             can_start: false,
             thrift: false,
+            spinner: false,
             gpus_view: GpusView::default(),
             meter_view: MeterView::default(),
             fetched: Fetched::default(),

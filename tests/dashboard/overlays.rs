@@ -266,3 +266,44 @@ fn enter_follows_the_message_where_no_row_can_be_opened() {
     person.press("Enter");
     assert_eq!(person.ui.opened.map(|opened| opened.job), Some(JobId(144)));
 }
+
+#[test]
+fn something_turns_while_a_log_is_searched_only_if_that_is_wanted() {
+    let mut person = Person::at(busy(), (120, 40));
+    person.on(144).press("l / s t e p Enter");
+    assert!(person.ui.log.find.is_some(), "it is being searched");
+    let title = |person: &Person| person.lines().into_iter().find(|line| line.contains("/step 0%")).unwrap();
+    let still = title(&person);
+    assert!(still.contains("/step 0%  wrap off"), "{still}");
+    person.ui.spinner = true;
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let title = title(&person);
+        let sign = title.split("/step 0% ").nth(1).unwrap().chars().next().unwrap();
+        seen.push(sign);
+        person.later(1000);
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, ['-', '/', '\\', '|']);
+    // Nothing turns, and the screen is not looked at, once it is found.
+    person.ui.log.find = None;
+    assert!(!person.sees().contains("0%"));
+}
+
+#[test]
+fn what_turns_is_looked_at_once_a_second_and_not_at_all_without_a_search() {
+    let mut person = Person::at(empty(), (120, 40));
+    let due = |person: &Person| super::next_deadline(&person.ui, &person.snap, &person.ui.now, 1000);
+    let quiet = due(&person);
+    assert!(quiet.is_none_or(|ms| ms > 1000), "{quiet:?}");
+    person.ui.spinner = true;
+    assert_eq!(due(&person), quiet);
+    person.ui.log.only = Some(overnight::tui::Pattern::new("step").unwrap());
+    person.ui.log.window.sifting = true;
+    assert!(due(&person).is_some_and(|ms| ms <= 1000));
+    // Few bytes: nothing turns.
+    person.ui.thrift = true;
+    assert_eq!(due(&person), quiet);
+    (person.ui.thrift, person.ui.spinner) = (false, false);
+    assert_eq!(due(&person), quiet);
+}

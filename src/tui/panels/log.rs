@@ -134,7 +134,20 @@ pub(in crate::tui) fn title(v: &View<'_>) -> String {
         (None, Some(search)) => format!("  /{}", search.text()),
         (None, None) => String::new(),
     };
-    format!("{place}{only}{search}  {}", if view.wrap { "wrap on" } else { "wrap off" })
+    let turns = turning(v.ui).map_or_else(String::new, |sign| format!(" {sign}"));
+    format!("{place}{only}{search}{turns}  {}", if view.wrap { "wrap on" } else { "wrap off" })
+}
+
+/// Whether a sign turns: that is wanted, and the log is being gone through for what somebody typed.
+pub(in crate::tui) const fn turns(ui: &Ui) -> bool {
+    let searches = ui.log.find.is_some() || (ui.log.only.is_some() && ui.log.window.sifting);
+    ui.spinner && searches && !ui.thrift && ui.frozen.is_none()
+}
+
+/// What turns, once a second.
+fn turning(ui: &Ui) -> Option<char> {
+    let second = ui.now.wall_ms.div_euclid(1000).rem_euclid(4);
+    turns(ui).then(|| ['|', '/', '-', '\\'][second as usize])
 }
 
 /// `1840 lines`, once they are counted; what is sifted is not all of them.

@@ -217,7 +217,7 @@ impl Shell {
             ui.say(Level::Error, fault.clone(), None);
         }
         ui.size = terminal::size();
-        (ui.thrift, ui.mouse) = (options.low_bandwidth, options.mouse);
+        (ui.thrift, ui.mouse, ui.spinner) = (options.low_bandwidth, options.mouse, options.spinner);
         let mut shell = Self {
             screen: Screenful::new(writer, ui.size).marked(options.sync),
             ui,

@@ -61,6 +61,8 @@ pub struct Options {
     pub low_bandwidth: bool,
     /// The mouse selects and scrolls.
     pub mouse: bool,
+    /// A sign turns while a log is searched.
+    pub spinner: bool,
     /// Frames are marked for the terminal to show at once.
     pub sync: bool,
     /// How to tell of a job that ended while the window had no focus.
@@ -95,6 +97,7 @@ impl Options {
             history_columns: Vec::new(),
             low_bandwidth: false,
             mouse: false,
+            spinner: false,
             sync: true,
             notify: Notify::Off,
             outside: Outside {
