@@ -830,6 +830,30 @@ fn faults_of_ones_own_keys_name_what_was_meant() {
     assert_eq!(map.key(Mode::Queue, &Action::Zoom), "z");
 }
 
+#[test]
+fn what_cannot_be_seen_takes_no_keys() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.on(142);
+    person.ui.me = "ana".into();
+    person.ui.size = (20, 6);
+    assert_eq!(person.press("x y + ? / m"), []);
+    assert!(person.ui.overlay.is_none() && !person.ui.typing && !person.ui.mine);
+    person.ui.size = (80, 24);
+    person.press("x");
+    assert!(person.ui.overlay.is_some());
+    person.ui.size = (20, 6);
+    assert_eq!(person.press("y"), [], "a question that nobody sees is not answered");
+    assert_eq!(person.press("q"), [UiCommand::Quit]);
+}
+
+#[test]
+fn keys_that_are_no_work_of_the_line_stand_where_there_is_room() {
+    let line = |size| Person::at(busy(), size).lines().last().unwrap().clone();
+    assert!(line((80, 24)).contains("? help  q quit") && !line((80, 24)).contains(": cmd"));
+    assert!(line((120, 40)).contains(": cmd") && line((120, 40)).contains("m mine"), "{}", line((120, 40)));
+    assert!(line((200, 50)).contains("m mine") && line((200, 50)).contains("Space mark"));
+}
+
 // ---- the mouse ----
 
 #[test]

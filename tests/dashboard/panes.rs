@@ -2,7 +2,7 @@
 
 use super::*;
 use overnight::protocol::{Diagnostic, InboxRow, InboxState, Severity};
-use overnight::tui::{GpusView, MeterView, Pane};
+use overnight::tui::{Brought, GpusView, Measured, MeterView, Pane};
 
 impl Person {
     fn types(&mut self, text: &str) {
@@ -133,6 +133,74 @@ fn held_today_and_rate_are_on_every_screen_with_a_header() {
     for part in ["RUN 2", "WAIT 5", "7/8 60.94h +", "LIVE"] {
         assert!(first.contains(part), "{part}: {first}");
     }
+}
+
+#[test]
+fn a_waiting_jobs_last_line_says_when_it_starts_and_why_it_is_late() {
+    let mut person = Person::at(busy(), (80, 24));
+    person.on(147);
+    assert!(
+        person.sees().contains("wait| needs 8 free, about 10:26, no later than 11:56"),
+        "{}",
+        person.sees()
+    );
+    person.changes(147, |row| {
+        row.late = true;
+        row.finish_by = Some(now().wall_ms + 3_600_000);
+        row.finishes_at = Some(now().wall_ms + 3 * 3_600_000);
+    });
+    assert!(person.sees().contains("wait| will miss 10:26 by 2h00m"), "{}", person.sees());
+    person.on(142);
+    assert!(person.sees().contains("log| "), "{}", person.sees());
+}
+
+#[test]
+fn how_much_a_running_job_has_written_is_told_with_its_output() {
+    let mut person = Person::at(busy(), (200, 50));
+    person.on(144);
+    assert!(person.sees().contains("-> output/") && !person.sees().contains("so far"));
+    let path = person.snap.jobs.iter().find(|row| row.id == JobId(144)).unwrap().directory.join("output");
+    let found = Some(Measured { bytes: 214 << 20, files: 31 });
+    let now = person.ui.now;
+    let brought = FeedEvent::Brought(Brought::Measured { path, found });
+    receive(&mut person.ui, &mut person.snap, brought, now);
+    assert!(person.sees().contains("-> output/ (214 MiB, 31 files so far)"), "{}", person.sees());
+    person.ui.size = (120, 40);
+    assert!(person.sees().contains("-> output/ (214 MiB so far)"), "{}", person.sees());
+    person.on(142);
+    assert!(!person.sees().contains("so far"), "it is another job's");
+}
+
+#[test]
+fn a_list_with_more_rows_than_its_box_shows_where_one_is_in_it() {
+    let mut person = Person::at(many(), (120, 40));
+    let edge = |person: &Person| -> Vec<bool> {
+        let rows: Vec<String> = person.sees().lines().map(str::to_owned).collect();
+        let head = rows.iter().position(|row| row.contains("STATE")).unwrap();
+        let foot = rows.iter().position(|row| row.contains(" jobs ")).unwrap();
+        rows[head + 1..foot].iter().map(|row| row.chars().nth(71) == Some('#')).collect()
+    };
+    let first = edge(&person);
+    assert!(first[0] && !first[first.len() - 1], "{}", person.sees());
+    person.press("G");
+    let last = edge(&person);
+    assert!(!last[0] && last[last.len() - 1], "{}", person.sees());
+    assert!(!edge(&Person::at(busy(), (120, 40))).contains(&true), "all of it is shown");
+}
+
+#[test]
+fn a_new_day_begins_with_nothing_though_nothing_stirs() {
+    let mut snap = busy();
+    snap.jobs.clear();
+    let mut person = Person::at(snap, (80, 24));
+    assert!(person.sees().contains("today 18 ok 2 fail") && person.sees().contains("61.02 GPU-h today"));
+    let midnight = next_deadline(&person.ui, &person.snap, &person.ui.now, 1000).unwrap();
+    person.later(midnight + 1);
+    assert!(
+        person.sees().contains("today 0 ok") && person.sees().contains("0.00 GPU-h today"),
+        "{}",
+        person.sees()
+    );
 }
 
 #[test]

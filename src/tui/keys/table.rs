@@ -149,6 +149,15 @@ pub struct Binding {
     pub about: &'static str,
     /// Its short words in the key line; empty: not there.
     pub hint: &'static str,
+    /// The same, where the key line has room left when all that have a `hint` stand in it.
+    pub spare: &'static str,
+}
+
+impl Binding {
+    const fn spare(mut self, words: &'static str) -> Self {
+        self.spare = words;
+        self
+    }
 }
 
 const fn row(
@@ -159,7 +168,7 @@ const fn row(
     about: &'static str,
     hint: &'static str,
 ) -> Binding {
-    Binding { id, action, keys, modes, about, hint }
+    Binding { id, action, keys, modes, about, hint, spare: "" }
 }
 
 use Action as A;
@@ -235,10 +244,10 @@ pub static TABLE: &[Binding] = &[
     row("cancel", A::Cancel, "x F9", ACTED, "cancel: asks, and can be undone", "cancel"),
     row("raise", A::Raise, "+ = F7", ACTED, "priority + 10", "prio up"),
     row("lower", A::Lower, "- F8", ACTED, "priority - 10", "down"),
-    row("top", A::Top, "t", ACTED, "to the top of the line", "top"),
-    row("bottom", A::Bottom, "b", ACTED, "to the bottom of the line", "bottom"),
-    row("place-up", A::PlaceUp, "K", ACTED, "one place up in the line", ""),
-    row("place-down", A::PlaceDown, "J", ACTED, "one place down in the line", ""),
+    row("top", A::Top, "t", ACTED, "before your other jobs of its priority", "top"),
+    row("bottom", A::Bottom, "b", ACTED, "behind your other jobs of its priority", "bottom"),
+    row("place-up", A::PlaceUp, "K", ACTED, "one place up among your jobs of its priority", ""),
+    row("place-down", A::PlaceDown, "J", ACTED, "one place down among your jobs of its priority", ""),
     row("pause", A::Pause, "H", ACTED, "pause or resume a waiting job", "pause"),
     row("retry", A::Retry, "r", ACTED, "submit a finished job again", "retry"),
     row("new", A::New, "n", LISTS, "new job: from a file, a template or an earlier one", "new"),
@@ -246,7 +255,7 @@ pub static TABLE: &[Binding] = &[
     row("quick-edit", A::QuickEdit, "E", ACTED, "change GPUs, priority, time limit or name", ""),
     row("duplicate", A::Duplicate, "D", ACTED, "submit the same once more, with changes", ""),
     row("copy", A::Copy, "y", JOBS, "copy id, paths, command, YAML or error", "copy"),
-    row("shell", A::Shell, "o", JOBS, "a shell in the output folder; `exit` comes back", ""),
+    row("shell", A::Shell, "o", JOBS, "a shell in the output folder; `exit` comes back", "").spare("shell"),
     row("leave", A::Leave, "O", JOBS, "quit, and go to the output folder (--cwd-file)", ""),
     row("pager", A::Pager, "|", JOBS, "open the log in the pager", ""),
     row("clear", A::Clear, "c", DEVICES, "lift the quarantine of a GPU: asks", "clear"),
@@ -258,11 +267,11 @@ pub static TABLE: &[Binding] = &[
     row("edit-file", A::EditFile, "e", INBOX, "a refused file in the editor, where it lies", "edit"),
     // Tables.
     row("filter", A::Filter, "/ F4", FILTERED, "filter: words u:ana s:run g:>2 n:/re/ !not", "filter"),
-    row("mine", A::Mine, "m", TABLES, "own jobs, or all", ""),
+    row("mine", A::Mine, "m", TABLES, "own jobs, or all", "").spare("mine"),
     row("sort", A::Sort, "s F6", TABLES, "order by: a letter; the same again reverses", "sort"),
     row("group", A::Group, "v F5", TABLES, "group by user, state, GPU; user, day, week", ""),
     row("columns", A::Columns, "C F2", TABLES, "choose and move the columns", ""),
-    row("mark", A::Mark, "Space", TABLES, "mark and go down; keys then act on the marked", ""),
+    row("mark", A::Mark, "Space", TABLES, "mark and go down; keys then act on the marked", "").spare("mark"),
     row("mark-all", A::MarkAll, "a", TABLES, "mark all that are shown, or none", ""),
     // The log.
     row("follow", A::Follow, "f", LOG, "follow the end, or stop", "follow"),
@@ -296,16 +305,16 @@ pub static TABLE: &[Binding] = &[
     row("next-pane", A::NextPane, "Tab", BASE, "next pane, tab or screen", "next"),
     row("previous-pane", A::PreviousPane, "Shift-Tab", BASE, "the one before", ""),
     row("undo", A::UndoList, "U", BASE, "everything that can still be undone", ""),
-    row("undo-newest", A::Undo, "u", BASE, "undo the newest action", ""),
+    row("undo-newest", A::Undo, "u", BASE, "undo the newest action", "").spare("undo"),
     row("freeze", A::Freeze, "p Z", BASE, "freeze the display, and let it go on", ""),
     row("refresh", A::Refresh, "R", BASE, "look at the inbox again", ""),
-    row("palette", A::Palette, ":", BASE, "find an action by its name", ""),
+    row("palette", A::Palette, ":", BASE, "find an action by its name", "").spare("cmd"),
     row("start-scheduler", A::Start, "S", BASE, "start the scheduler, if none runs", ""),
     row("low-bandwidth", A::Thrift, "B", BASE, "low bandwidth: fewer bytes, for slow links", ""),
     row("help", A::Help, "? h F1", BASE, "keys of this screen", "help"),
     row("back", A::Back, "q F10", BASE, "back; quit at the root. Jobs go on", "quit"),
     row("repaint", A::Repaint, "Ctrl-L", ALWAYS, "repaint everything", ""),
-    row("zoom", A::Zoom, "z", BASE, "this pane alone, and back", ""),
+    row("zoom", A::Zoom, "z", BASE, "this pane alone, and back", "").spare("alone"),
     row("mouse", A::Mouse, "M", BASE, "mouse on or off; Shift-drag selects text", ""),
     row("settings", A::Settings, ",", BASE, "theme, characters, refresh", ""),
     row("messages", A::Messages, "", BASE, "what was said on the message row", ""),

@@ -53,8 +53,10 @@ impl Bulk {
     /// The button that was pressed by name, by focus or by the right number.
     fn pressed(&mut self, action: &Action) -> Option<Button> {
         let count = self.jobs.len().to_string();
+        let drawn = if self.retries() { 2 } else { 3 };
         let Some(field) = &mut self.field else {
-            return confirm::pressed(&mut self.button, action, &[Button::Keep, Button::Cancel, Button::Now]);
+            let order = &[Button::Keep, Button::Cancel, Button::Now][..drawn];
+            return confirm::pressed(&mut self.button, action, order);
         };
         if *action != Action::Accept {
             field.edit(action);

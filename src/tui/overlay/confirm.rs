@@ -53,7 +53,7 @@ pub(super) fn pressed(button: &mut Button, action: &Action, order: &[Button]) ->
         Action::Yes => Some(Button::Cancel),
         Action::No => Some(Button::Keep),
         Action::Now => order.contains(&Button::Now).then_some(Button::Now),
-        Action::Press => Some(*button),
+        Action::Press => order.contains(button).then_some(*button),
         Action::NextButton | Action::PreviousButton => {
             let by = if *action == Action::NextButton { 1 } else { order.len() - 1 };
             let at = order.iter().position(|one| one == button).unwrap_or(0);
@@ -65,9 +65,11 @@ pub(super) fn pressed(button: &mut Button, action: &Action, order: &[Button]) ->
 }
 
 pub(super) fn update(ui: &mut Ui, snap: &Snapshot, mut it: Confirm, action: &Action) -> Vec<UiCommand> {
-    let ended = rows::find(ui, snap, it.job).is_none_or(|row| row.state == Cursor::Done);
-    let order = [Button::Keep, Button::Cancel, Button::Now];
-    match pressed(&mut it.button, action, if ended { &order[..1] } else { &order }) {
+    let row = rows::find(ui, snap, it.job).filter(|row| row.state != Cursor::Done);
+    // As many as are drawn: one that is being cancelled can only be killed.
+    let drawn = row.map_or(1, |row| if row.cancel_at.is_some() { 2 } else { 3 });
+    let order = &[Button::Keep, Button::Cancel, Button::Now][..drawn];
+    match pressed(&mut it.button, action, order) {
         Some(Button::Keep) => Vec::new(),
         Some(button) => acts::cancel(ui, snap, (it.job, it.generation), button == Button::Now),
         None => {

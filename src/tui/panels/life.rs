@@ -213,7 +213,7 @@ fn whole(v: &View<'_>, row: &JobRow, columns: usize) -> Vec<(String, Role)> {
     let mut lines: Vec<(String, Role)> = Vec::new();
     for (step, (mark, at)) in steps(row).into_iter().enumerate() {
         let (sign, role) = mark.shown();
-        lines.push((format!("{sign} {:<8}{}", STEPS[step], told(v, row, step, mark, at)), role));
+        lines.push((format!("{sign} {:<8}{}", STEPS[step], told(v, row, (step, mark, at), columns)), role));
     }
     let mut say = |label: &str, text: String| lines.push((format!("{label:<6}{text}"), Role::Text));
     if row.state == Cursor::Queued {
@@ -268,14 +268,24 @@ fn whole(v: &View<'_>, row: &JobRow, columns: usize) -> Vec<(String, Role)> {
     lines
 }
 
-fn told(v: &View<'_>, row: &JobRow, step: usize, mark: Mark, at: Option<i64>) -> String {
+/// ` (214 MiB, 31 files so far)`, where there is room for the files.
+fn so_far(found: Measured, columns: usize) -> String {
+    let Measured { bytes, files } = found;
+    let files = match files {
+        _ if columns < 56 => String::new(),
+        1 => ", 1 file".to_owned(),
+        files => format!(", {files} files"),
+    };
+    format!(" ({}{files} so far)", Bytes(bytes))
+}
+
+fn told(v: &View<'_>, row: &JobRow, (step, mark, at): (usize, Mark, Option<i64>), columns: usize) -> String {
     let when = |at: i64| clock(at, &v.ui.tz);
     match (step, mark, at) {
-        (3, Mark::ToCome, _) => match v.ui.flows.lies_in(&copying::output(row)) {
-            Some(Measured { bytes, files: 1 }) => format!("-> output/ ({}, 1 file so far)", Bytes(bytes)),
-            Some(Measured { bytes, files }) => format!("-> output/ ({}, {files} files so far)", Bytes(bytes)),
-            None => "-> output/".to_owned(),
-        },
+        (3, Mark::ToCome, _) => {
+            let found = v.ui.flows.lies_in(&copying::output(row));
+            format!("-> output/{}", found.map_or_else(String::new, |found| so_far(found, columns)))
+        }
         (_, Mark::ToCome | Mark::Skipped, _) => String::new(),
         (2, _, Some(_)) => {
             let limit = match row.limit {

@@ -272,6 +272,18 @@ fn keys(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
         }
         x = write_hint(c, area, x, &key, hint);
     }
+    let spare = v.ui.keys.of(mode).map(|row| (row.first(), row.binding));
+    let mut spare: Vec<_> =
+        spare.filter(|(key, binding)| !key.is_empty() && !binding.spare.is_empty()).collect();
+    // The shortest first: so most of them fit.
+    spare.sort_by_key(|(_, binding)| width(binding.spare));
+    for (key, binding) in spare {
+        let columns = width(&key) + 1 + width(binding.spare) + 2;
+        let fits = usize::from(x) + columns + reserve(mode) <= usize::from(area.right());
+        if fits && palette::refusal(v, &binding.action).is_none() {
+            x = write_hint(c, area, x, &key, binding.spare);
+        }
+    }
     for (key, words) in last {
         let words = if words == "quit" && (v.ui.opened.is_some() || v.ui.zoom) { "back" } else { words };
         x = write_hint(c, area, x, &key, words);

@@ -86,12 +86,11 @@ pub fn update(ui: &mut Ui, action: Action, snap: &Snapshot, now: Now) -> Vec<UiC
 /// Does what an action means to what is on top: the overlay, the line that is typed, the screen.
 pub(in crate::tui) fn apply(ui: &mut Ui, action: Action, snap: &Snapshot) -> Vec<UiCommand> {
     if layout::is_too_small(ui) {
-        return match action {
-            Action::Back | Action::Interrupt => vec![UiCommand::Quit],
-            Action::Repaint => vec![UiCommand::Repaint],
-            Action::Suspend => vec![UiCommand::Suspend],
-            _ => Vec::new(),
-        };
+        match action {
+            Action::Back | Action::Interrupt => return vec![UiCommand::Quit],
+            Action::Repaint | Action::Suspend => {}
+            _ => return Vec::new(),
+        }
     }
     match action {
         Action::Escape => return escape(ui),
