@@ -179,6 +179,16 @@ fn where_colours_are_few_a_bar_tells_its_level_by_its_fill() {
 }
 
 #[test]
+fn a_title_in_a_line_is_not_dimmed_by_the_line() {
+    let snap = busy();
+    let theme = load("mono", None, Depth::Mono).unwrap();
+    let buf = screen(&fixtures::ui(&snap, (80, 24), Glyphs::Ascii), &snap, &theme);
+    let y = rows(&buf).iter().rposition(|row| row.starts_with("--")).unwrap() as u16;
+    let title = &buf[(5, y)];
+    assert!(title.modifier.contains(Modifier::BOLD) && !title.modifier.contains(Modifier::DIM), "{title:?}");
+}
+
+#[test]
 fn no_panel_names_a_colour() {
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tui");
     let mut folders = vec![base.clone()];

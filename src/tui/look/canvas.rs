@@ -97,11 +97,27 @@ impl<'a> Canvas<'a> {
             return x;
         }
         let columns = usize::from(columns.min(area.right() - x));
+        // What was there before is gone whole: a title in a rule is bold, and not dim too.
+        let style = style.remove_modifier(!style.add_modifier);
         let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b));
-        if plain {
+        let end = if plain {
             self.buf.set_stringn(x, y, text, columns, style).0
         } else {
             self.buf.set_stringn(x, y, clean_line(text), columns, style).0
+        };
+        if style.add_modifier.contains(Modifier::UNDERLINED) {
+            self.underline_words_only((x, end), y);
+        }
+        end
+    }
+
+    /// A line under a word is none under the blanks around it.
+    fn underline_words_only(&mut self, (from, to): (u16, u16), y: u16) {
+        let is_blank = |buf: &Buffer, x: &u16| buf[(*x, y)].symbol() == " ";
+        let before: Vec<u16> = (from..to).take_while(|x| is_blank(self.buf, x)).collect();
+        let after: Vec<u16> = (from..to).rev().take_while(|x| is_blank(self.buf, x)).collect();
+        for x in before.into_iter().chain(after) {
+            self.buf[(x, y)].modifier.remove(Modifier::UNDERLINED);
         }
     }
 

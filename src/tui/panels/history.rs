@@ -74,9 +74,7 @@ fn line(c: &mut Canvas<'_>, area: Rect, at: u16, of: (&View<'_>, &JobRow, usize,
     for one in shown {
         let (text, role) = one.cell(v, row);
         let rest = Rect { x, width: area.right().saturating_sub(x), ..area };
-        // A role may underline: the word, and not the blanks behind it.
-        let (word, blanks) = text.split_at(text.trim_end().len());
-        x = c.pieces(rest, at, &[(word, role), (blanks, Role::Text)]);
+        x = c.pieces(rest, at, &[(&text, role)]);
     }
 }
 
