@@ -289,7 +289,9 @@ fn a_theme_that_cannot_be_used_is_passed_in_the_settings_and_esc_brings_back_the
 
 // ---- what runs inside the terminal ----
 
-fn double(snap: Snapshot) -> Double {
+fn double(mut snap: Snapshot) -> Double {
+    // What is said of today is of this day.
+    snap.meter.today_began = overnight::clock::now().wall_ms - 3_600_000;
     Double::new(snap).answering(|_, request| {
         let Request::Command(command) = request else { return None };
         let name: String = format!("{command:?}").chars().take_while(char::is_ascii_alphabetic).collect();

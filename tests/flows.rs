@@ -10,9 +10,11 @@ mod support;
 #[expect(dead_code, reason = "shared with the tests of the dashboard's terminal")]
 mod terminal;
 
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -422,7 +424,8 @@ fn a_copy_is_sent_as_osc_52_and_shown() {
 fn a_shell_in_the_output_folder_and_the_log_in_a_pager_come_back() {
     let mut sandbox = Sandbox::new("simulated:1");
     let shell = script(&sandbox, "shell", "pwd; echo a shell; read line");
-    let pager = script(&sandbox, "pager", "cat \"$1\"; echo a pager; read line");
+    let tells = "head -c 100 \"$1\"; echo a pager, $(wc -c <\"$1\") bytes, $(tr -dc '\\0' <\"$1\" | wc -c) zeros; read line";
+    let pager = script(&sandbox, "pager", tells);
     sandbox.set("SHELL", shell.to_str().unwrap());
     sandbox.set("PAGER", pager.to_str().unwrap());
     sandbox.serve();
@@ -446,11 +449,25 @@ fn a_shell_in_the_output_folder_and_the_log_in_a_pager_come_back() {
     terminal.wait_for_text("hello log");
     terminal.send("\n");
     terminal.wait_for_text(" ok ");
+    // Of a log over its bound the pager gets what is left, without the hole.
+    let log = fs::OpenOptions::new().write(true).open(output.with_file_name("log.txt")).unwrap();
+    log.set_len(0).unwrap();
+    log.write_all_at(&b"a line\n".repeat(70_000), 0).unwrap();
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    if fallocate(&log, hole, 1 << 16, 1 << 18).is_ok() {
+        terminal.send("|");
+        terminal.wait_for_text(&format!("{} bytes, 0 zeros", 490_000 - (1 << 18)));
+        terminal.send("\n");
+        terminal.wait_for_text(" ok ");
+    } else {
+        println!("SKIPPED: the file system makes no holes");
+        terminal.send("|\n");
+    }
     terminal.send("O");
     assert_eq!(terminal.wait_for_exit().code(), Some(0));
     assert_eq!(fs::read_to_string(&cwd).unwrap(), output.to_str().unwrap());
-    assert_eq!(count(&terminal, "\x1b[?1049h"), 3, "taken at first and after each");
-    assert_eq!(count(&terminal, "\x1b[?1049l"), 3);
+    assert_eq!(count(&terminal, "\x1b[?1049h"), 4, "taken at first and after each");
+    assert_eq!(count(&terminal, "\x1b[?1049l"), 4);
 }
 
 #[test]

@@ -12,5 +12,19 @@ mod writer;
 pub use reader::{LogFile, Piece};
 pub(super) use writer::Log;
 
+use std::ops::Range;
+
+/// How a line begins that says that something is missing here.
+const MARK: &str = "--- overnight: ";
+
+/// The first line of a piece of a log that says that something is missing.
+pub fn gap(bytes: &[u8]) -> Option<Range<usize>> {
+    let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+    let begin =
+        std::iter::once(0).chain(ends.by_ref()).find(|at| bytes[*at..].starts_with(MARK.as_bytes()))?;
+    let end = bytes[begin..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| begin + at);
+    Some(begin..end)
+}
+
 /// Holes are made in whole blocks.
 const BLOCK: u64 = 4096;

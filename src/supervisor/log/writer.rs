@@ -1,7 +1,7 @@
 //! Takes what the work printed. Bytes that the disk does not take are counted, and the gap is marked as soon as the disk
 //! takes bytes again.
 
-use super::BLOCK;
+use super::{BLOCK, MARK};
 use crate::model::Bytes;
 use crate::supervisor::marks::{MarkWriter, Stream};
 use crate::supervisor::streams::Printed;
@@ -155,8 +155,7 @@ impl Log {
     }
 
     fn gap_mark(&self) -> Vec<u8> {
-        format!("\n--- overnight: {} of the log are lost here: {} ---\n", Bytes(self.lost), self.why)
-            .into_bytes()
+        format!("\n{MARK}{} of the log are lost here: {} ---\n", Bytes(self.lost), self.why).into_bytes()
     }
 
     fn put(&mut self, mut bytes: &[u8]) {
@@ -217,7 +216,7 @@ impl Log {
 
     fn cut_mark(&self) -> Vec<u8> {
         format!(
-            "\n--- overnight: {} of the log were cut here; it may have {} ---\n",
+            "\n{MARK}{} of the log were cut here; it may have {} ---\n",
             Bytes(self.tail - self.head),
             Bytes(self.bound)
         )

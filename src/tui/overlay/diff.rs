@@ -72,7 +72,10 @@ pub(super) fn update_wrong(
     match action {
         Action::Edit => return editing::again(ui, snap),
         Action::No | Action::Press => return editing::drop_mark(ui),
-        Action::Down => wrong.top = (wrong.top + 1).min(lines(&wrong).len().saturating_sub(1)),
+        Action::Down => {
+            let rows = verdict::fitted(&lines(&wrong), columns_of(ui.size.0)).len();
+            wrong.top = (wrong.top + 1).min(rows.saturating_sub(1));
+        }
         Action::Up => wrong.top = wrong.top.saturating_sub(1),
         _ => {}
     }
@@ -166,9 +169,14 @@ fn lines(wrong: &Wrong) -> Vec<(String, Role)> {
     lines
 }
 
+/// The columns that its lines have in a terminal of so many.
+fn columns_of(terminal: u16) -> usize {
+    usize::from(terminal.min(100)).saturating_sub(3)
+}
+
 pub(super) fn paint_wrong(c: &mut Canvas<'_>, area: Rect, wrong: &Wrong) {
     let lines = lines(wrong);
-    let rows = verdict::fitted(&lines, usize::from(area.width.min(100)).saturating_sub(3)).len();
+    let rows = verdict::fitted(&lines, columns_of(area.width)).len();
     let height = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(4);
     let popup = middle(area, 100, height.min(area.height));
     c.clear(popup);

@@ -272,6 +272,9 @@ pub(in crate::tui) fn todays(v: &View<'_>, told: u64, of: impl Fn(&JobRow) -> bo
 
 /// What open leases have added from the snapshot to the last whole minute, which may have been before it.
 pub(in crate::tui) fn since_snapshot(v: &View<'_>, of: impl Fn(&JobRow) -> bool) -> i64 {
+    if v.minute.boot != v.snap.at.boot {
+        return 0;
+    }
     let open = v.snap.jobs.iter().filter(|row| of(row)).flat_map(|row| &row.open);
     open.map(|lease| {
         let added = lease.held_ms(&v.minute).cast_signed() - lease.held_ms(&v.snap.at).cast_signed();

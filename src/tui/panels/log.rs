@@ -9,7 +9,7 @@ use crate::tui::look::canvas::Canvas;
 use crate::tui::look::text::{between, clock, cut, duration, width};
 use crate::tui::look::theme::Role;
 use crate::tui::panels::logmarks::{self, Times};
-use crate::tui::panels::logtext::{plain, styled, wrap};
+use crate::tui::panels::logtext::{plain, styled, wrap, wrapped};
 use crate::tui::rows;
 use crate::tui::shell::log::{LogFrom, LogLine, LogState, LogWant, LogWindow, REACH};
 use crate::tui::ui::{Level, LogView, Ui};
@@ -58,7 +58,7 @@ fn rows_of(view: &LogView, line: &LogLine, columns: usize) -> usize {
         return 1;
     }
     let before = logmarks::columns(&line.mark, view.times);
-    width(&plain(&line.text)).div_ceil(columns.saturating_sub(before).max(1)).max(1)
+    wrapped(&plain(&line.text), columns.saturating_sub(before))
 }
 
 /// The top line when the last line is at the bottom.

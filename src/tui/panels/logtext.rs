@@ -134,6 +134,22 @@ pub(in crate::tui) fn plain(tidied: &str) -> String {
     out
 }
 
+/// The pieces that [`wrap`] cuts a text into.
+pub(in crate::tui) fn wrapped(text: &str, columns: usize) -> usize {
+    let columns = columns.max(1);
+    let (mut rows, mut rest) = (1, text);
+    loop {
+        let part = crate::tui::look::text::cut(rest, columns);
+        // One character wider than the pane has a row of its own.
+        let taken = if part.is_empty() { rest.chars().next().map_or(0, char::len_utf8) } else { part.len() };
+        rest = &rest[taken..];
+        if rest.is_empty() {
+            return rows;
+        }
+        rows += 1;
+    }
+}
+
 /// Cuts a line into pieces of at most `columns` columns each: at least one piece.
 pub(in crate::tui) fn wrap(line: &Line<'static>, columns: usize) -> Vec<Line<'static>> {
     let columns = columns.max(1);
@@ -168,6 +184,16 @@ pub(in crate::tui) fn wrap(line: &Line<'static>, columns: usize) -> Vec<Line<'st
 mod tests {
     use super::*;
     use ratatui::style::Color;
+
+    #[test]
+    fn as_many_rows_are_counted_as_a_line_is_wrapped_into() {
+        for text in ["", "a", "abcdefghij", "日本語日本語日本語", "a日b本c語", "日"] {
+            for columns in 0..12 {
+                let line = Line::from(text.to_owned());
+                assert_eq!(wrapped(text, columns), wrap(&line, columns).len(), "{text:?} in {columns}");
+            }
+        }
+    }
 
     #[test]
     fn a_carriage_return_starts_the_line_again() {

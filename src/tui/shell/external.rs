@@ -5,6 +5,7 @@
 //! nothing: what arrives is taken in, and a hang-up ends it as ever. A private copy never outlives the program.
 
 use crate::model::clean_line;
+use crate::supervisor::log::LogFile;
 use crate::tui::errand::Brought;
 use crate::tui::shell::feed::FeedEvent;
 use crate::tui::shell::options::Outside;
@@ -109,6 +110,9 @@ pub(super) fn edit_file(
     edit(outside, path, before, events)
 }
 
+/// Bytes copied at a time.
+const COPIED: usize = 1 << 20;
+
 /// The editor where none is set.
 const EDITOR: &str = "vi";
 
@@ -135,13 +139,36 @@ fn edit(
 
 /// A file in the pager.
 pub(super) fn page(outside: &Outside, path: &Path, events: &Sender<FeedEvent>) -> Result<Absence, String> {
-    if let Err(error) = std::fs::metadata(path) {
-        return Err(format!("there is no log to open yet: {}: {error}", path.display()));
-    }
+    let log = LogFile::open(path)
+        .map_err(|error| format!("there is no log to open yet: {}: {error}", path.display()))?;
+    // A pager knows no holes: what is left of such a log is copied for it.
+    let copy = if log.has_hole() { Some(whole(log)) } else { None };
+    let copy = copy.transpose().map_err(|error| {
+        abandon();
+        format!("a private copy of the log cannot be made: {error}")
+    })?;
+    let path = copy.as_deref().unwrap_or(path);
     let default = "sh -c 'command -v less >/dev/null && exec less -R \"$1\"; exec more \"$1\"' sh";
     let pager = outside.pager.clone();
     let command = of_the_shell(pager.as_deref().unwrap_or(default), path);
     run(command, pager.unwrap_or_else(|| "less".to_owned()), Work::Pager, events)
+}
+
+/// A private copy of a log without what was cut of it.
+fn whole(mut log: LogFile) -> std::io::Result<PathBuf> {
+    let folder = private_folder()?;
+    left().private = Some(folder.clone());
+    let path = folder.join("log.txt");
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let mut place = 0;
+    loop {
+        let piece = log.after(place, COPIED)?;
+        if piece.bytes.is_empty() {
+            return Ok(path);
+        }
+        place = piece.end();
+        file.write_all(&piece.bytes)?;
+    }
 }
 
 /// A shell in a folder.

@@ -2,7 +2,7 @@
 
 use super::window::{is_feed, line_of, whole};
 use super::{LogFrom, LogLine, PIECE, REACH};
-use crate::supervisor::log::LogFile;
+use crate::supervisor::log::{self, LogFile};
 use crate::tui::panels::logmatch::Pattern;
 use std::collections::VecDeque;
 use std::io;
@@ -141,6 +141,14 @@ impl Sieve {
             lines.push(line_of(&bytes[line.clone()], begin + line.start as u64));
             ControlFlow::Continue(())
         });
+        // What says that lines are missing is about those on either side.
+        if let Some(gap) = log::gap(bytes) {
+            let line = line_of(&bytes[gap.clone()], begin + gap.start as u64);
+            let place = lines.partition_point(|other: &LogLine| other.at < line.at);
+            if lines.get(place).is_none_or(|other| other.at != line.at) {
+                lines.insert(place, line);
+            }
+        }
         lines
     }
 }

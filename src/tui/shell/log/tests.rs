@@ -164,6 +164,23 @@ fn a_filtered_log_keeps_its_lines_however_often_its_last_one_grows() {
 }
 
 #[test]
+fn a_filter_shows_where_lines_are_missing() {
+    let mark = "--- overnight: 3.0 MiB of the log were cut here; it may have 8.0 MiB ---";
+    let (_dir, path) = file(format!("a 1\nb\n\n{mark}\nc\na 2\n").as_bytes());
+    for (typed, wanted) in
+        [("re:^a", vec!["a 1", mark, "a 2"]), ("overnight", vec![mark]), ("c", vec![mark, "c"])]
+    {
+        let mut opened = LogFile::open(&path).unwrap();
+        let mut sieve = Sieve::new(Pattern::new(typed).unwrap(), LogFrom::Tail, opened.size());
+        while !sieve.is_done() {
+            sieve.step(&mut opened).unwrap();
+        }
+        let lines: Vec<String> = sieve.found(opened.size()).0.into_iter().map(|line| line.text).collect();
+        assert_eq!(lines, wanted, "{typed}");
+    }
+}
+
+#[test]
 fn a_file_that_shrinks_is_replaced_or_goes_keeps_its_last_lines() {
     let (dir, path) = file(b"one\ntwo\n");
     let none = dir.path().join("none");
