@@ -240,7 +240,7 @@ fn worlds() -> impl Strategy<Value = (Vec<(usize, String, String)>, String)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn the_kernels_way_and_ours_agree((links, path) in worlds()) {
         if !has_openat2() {

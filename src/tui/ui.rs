@@ -369,6 +369,17 @@ impl Ui {
         matches!(self.connection, Connection::Live)
     }
 
+    /// Why nothing can be asked of the scheduler now; `None` if it can.
+    pub(in crate::tui) fn unable(&self, verb: &str) -> Option<String> {
+        match &self.connection {
+            Connection::Live => None,
+            Connection::Stale { .. } => {
+                Some(format!("cannot {verb}: the scheduler has not answered for a while"))
+            }
+            Connection::Lost { .. } => Some(format!("cannot {verb}: no scheduler")),
+        }
+    }
+
     /// The account whose jobs are one's own.
     pub fn me<'a>(&'a self, snap: &'a Snapshot) -> &'a str {
         if self.me.is_empty() { &snap.scheduler.user } else { &self.me }

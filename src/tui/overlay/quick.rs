@@ -102,7 +102,7 @@ pub(super) fn update(ui: &mut Ui, mut quick: Box<Quick>, action: &Action) -> Vec
                 ui.say(Level::Info, format!("#{}: nothing was changed", quick.job), Some(quick.job));
                 return Vec::new();
             }
-            Ok(_) if !ui.connected() => ui.say(Level::Warning, "cannot edit: no scheduler", None),
+            Ok(_) if !ui.connected() => ui.say(Level::Warning, ui.unable("edit").unwrap_or_default(), None),
             Ok(_) => {
                 quick.faults = Default::default();
                 quick.why = None;

@@ -29,7 +29,7 @@ pub(super) fn update(ui: &mut Ui, retry: Retry, action: &Action) -> Vec<UiComman
     let Retry { job, generation } = retry;
     match action {
         Action::Accept | Action::Insert('y' | 'D') if !ui.connected() => {
-            ui.say(Level::Warning, "cannot retry: no scheduler", None);
+            ui.say(Level::Warning, ui.unable("retry").unwrap_or_default(), None);
             Vec::new()
         }
         Action::Accept | Action::Insert('y') => {

@@ -197,7 +197,7 @@ fn take(ui: &mut Ui, mut review: Box<Review>, what: Typing, field: Field) -> Vec
 
 fn submit(ui: &mut Ui, review: Box<Review>) -> Vec<UiCommand> {
     let why_not = match &review.verdict {
-        _ if !ui.connected() => Some("cannot submit: no scheduler".to_owned()),
+        _ if !ui.connected() => ui.unable("submit"),
         Some(Verdict::Good(..)) => None,
         Some(Verdict::Bad(_)) => Some("it would be refused like this: e edits it".to_owned()),
         Some(Verdict::Unknown(why)) => Some(format!("cannot submit: {why}")),

@@ -27,8 +27,8 @@ pub(super) fn update(ui: &mut Ui, mut list: Box<UndoList>, action: &Action) -> V
     match action {
         Action::Accept if !open.is_empty() => {
             let job = open.get(list.at.min(last)).map(|row| row.job);
-            if !ui.connected() {
-                ui.say(Level::Warning, "cannot undo: no scheduler", None);
+            if let Some(why) = ui.unable("undo") {
+                ui.say(Level::Warning, why, None);
                 return Vec::new();
             }
             return vec![undo::undo(job)];

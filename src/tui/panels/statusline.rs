@@ -124,7 +124,9 @@ fn lost(v: &View<'_>) -> Option<Line> {
     match &v.ui.connection {
         Connection::Lost { why, .. } if v.ui.known => {
             let start = || format!("{}: start it", v.ui.keys.way(&Action::Start));
-            let tail = if v.ui.can_start { start() } else { String::new() };
+            // Where something lies over the screen its keys are that one's.
+            let can_start = v.ui.can_start && v.ui.overlay.is_none();
+            let tail = if can_start { start() } else { String::new() };
             Some(Line::new(format!("! {why}"), Role::ToastError, tail))
         }
         Connection::Lost { .. } | Connection::Live | Connection::Stale { .. } => None,

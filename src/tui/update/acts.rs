@@ -1,7 +1,7 @@
 //! What keys do to jobs, and the reason where they cannot. Pure: commands are returned.
 
 use crate::model::{Cursor, Generation, JobId, Priority, Span};
-use crate::protocol::{Connection, JobRow, Place, Snapshot};
+use crate::protocol::{JobRow, Place, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::effect;
 use crate::tui::errand::Errand;
@@ -44,12 +44,8 @@ pub(in crate::tui) fn refusal(ui: &Ui, row: Option<&JobRow>, action: &Action) ->
         Action::Log if row.is_none() => return Some("no job is selected".to_owned()),
         _ => return None,
     };
-    match &ui.connection {
-        Connection::Live => {}
-        Connection::Stale { .. } => {
-            return Some(format!("cannot {verb}: the scheduler has not answered for a while"));
-        }
-        Connection::Lost { .. } => return Some(format!("cannot {verb}: no scheduler")),
+    if let Some(why) = ui.unable(verb) {
+        return Some(why);
     }
     let Some(row) = row else { return Some("no job is selected".to_owned()) };
     let state = match row.state {
@@ -228,8 +224,8 @@ pub(in crate::tui) fn cancel(
         ui.say(Level::Warning, text, Some(job));
         return Vec::new();
     }
-    if !ui.connected() {
-        ui.say(Level::Warning, "cannot cancel: no scheduler", None);
+    if let Some(why) = ui.unable("cancel") {
+        ui.say(Level::Warning, why, None);
         return Vec::new();
     }
     if row.cancel_at.is_some() {

@@ -274,8 +274,8 @@ pub(in crate::tui) fn new_job(ui: &mut Ui) -> Vec<UiCommand> {
 
 /// Opens the list of what can be undone.
 pub(in crate::tui) fn undo_list(ui: &mut Ui) -> Vec<UiCommand> {
-    if !ui.connected() {
-        ui.say(Level::Warning, "cannot undo: no scheduler", None);
+    if let Some(why) = ui.unable("undo") {
+        ui.say(Level::Warning, why, None);
         return Vec::new();
     }
     ui.overlay = Some(Overlay::Undo(Box::default()));

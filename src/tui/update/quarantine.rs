@@ -1,7 +1,7 @@
 //! Lifting the quarantine of a device: whether that can be, the question, and the command. Pure.
 
 use crate::model::{DeviceState, Now, Uuid};
-use crate::protocol::{Command, Connection, GpuRow, GpuSelect, Snapshot};
+use crate::protocol::{Command, GpuRow, GpuSelect, Snapshot};
 use crate::tui::UiCommand;
 use crate::tui::overlay::{Button, Clear, Overlay};
 use crate::tui::ui::{Level, Ui};
@@ -14,12 +14,8 @@ fn selected<'a>(ui: &Ui, snap: &'a Snapshot) -> Option<&'a GpuRow> {
 
 /// Why the quarantine of the device under the cursor cannot be lifted; `None` if it can.
 pub(in crate::tui) fn refusal(ui: &Ui, snap: &Snapshot) -> Option<String> {
-    match &ui.connection {
-        Connection::Live => {}
-        Connection::Stale { .. } => {
-            return Some("cannot clear: the scheduler has not answered for a while".to_owned());
-        }
-        Connection::Lost { .. } => return Some("cannot clear: no scheduler".to_owned()),
+    if let Some(why) = ui.unable("clear") {
+        return Some(why);
     }
     match selected(ui, snap) {
         None => Some("no GPU is selected".to_owned()),
@@ -60,8 +56,8 @@ pub(in crate::tui) fn clear(ui: &mut Ui, snap: &Snapshot, gpu: &Uuid, since: &No
         ui.say(Level::Warning, text, None);
         return Vec::new();
     }
-    if !ui.connected() {
-        ui.say(Level::Warning, "cannot clear: no scheduler", None);
+    if let Some(why) = ui.unable("clear") {
+        ui.say(Level::Warning, why, None);
         return Vec::new();
     }
     vec![UiCommand::Send { job: None, command: Command::Clear { gpu: GpuSelect::Uuid(gpu.clone()) } }]

@@ -144,8 +144,8 @@ pub(in crate::tui) fn begin_submission(ui: &mut Ui) {
 
 /// Takes back the newest thing that can be taken back.
 pub(in crate::tui) fn newest(ui: &mut Ui, snap: &Snapshot) -> Vec<UiCommand> {
-    if !ui.connected() {
-        ui.say(Level::Warning, "cannot undo: no scheduler", None);
+    if let Some(why) = ui.unable("undo") {
+        ui.say(Level::Warning, why, None);
         return Vec::new();
     }
     // What the change would have done is no news any more.
