@@ -144,6 +144,35 @@ fn the_picker_previews_with_the_schedulers_verdict_and_carets() {
 }
 
 #[test]
+fn a_path_that_is_typed_is_a_file_wherever_it_lies() {
+    for (typed, path) in [
+        ("/data/jobs/x.yaml", "/data/jobs/x.yaml"),
+        ("~/far/x.yaml", "/home/ana/far/x.yaml"),
+        ("./near.yaml", "/home/ana/work/near.yaml"),
+    ] {
+        let mut person = picking();
+        let mut asked = Vec::new();
+        for c in typed.chars() {
+            let key = KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE);
+            let action = person.ui.keys.action(mode(&person.ui), person.ui.prefix, key).unwrap();
+            let now = person.ui.now;
+            asked = update(&mut person.ui, action, &person.snap, now);
+            // What is read of each beginning is not there.
+            while let Some(UiCommand::Errand(Errand::Read(path))) = asked.last().cloned() {
+                let text = Err(format!("{} cannot be read", path.display()));
+                asked = person.brought(Brought::Text { path, text });
+            }
+        }
+        person.shows("cannot be read");
+        let out = person.press("Enter");
+        let read = UiCommand::Errand(Errand::Read(path.into()));
+        assert_eq!(out, [read], "{typed}: {asked:?}");
+        person.brought(Brought::Text { path: path.into(), text: Ok(GOOD.into()) });
+        assert!(matches!(person.ui.overlay, Some(Overlay::Review(_))), "{}", person.sees());
+    }
+}
+
+#[test]
 fn tab_goes_to_templates_and_to_earlier_requests_of_which_none_is_twice() {
     let mut person = picking();
     let out = person.press("Tab");

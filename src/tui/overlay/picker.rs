@@ -96,7 +96,10 @@ impl Picker {
             }
         };
         let typed = self.list.field.text();
-        all.into_iter().filter(|(_, name)| fits(typed, name).is_some()).collect()
+        let named = desk.named(typed).filter(|_| self.source == Source::Files).map(Origin::File);
+        let named = named.filter(|origin| all.iter().all(|(other, _)| other != origin));
+        let left = all.into_iter().filter(|(_, name)| fits(typed, name).is_some());
+        left.chain(named.map(|origin| (origin, typed.to_owned()))).collect()
     }
 
     fn draft(&self, origin: &Origin) -> Option<&Draft> {
@@ -322,7 +325,9 @@ const fn split(body: Rect) -> (Rect, Rect) {
 fn names(c: &mut Canvas<'_>, list: Rect, picker: &Picker, rows: &[(Origin, String)]) {
     if rows.is_empty() {
         let text = match (picker.source, &picker.browsed) {
-            _ if !picker.list.field.is_empty() => "  Nothing has these letters.",
+            _ if !picker.list.field.is_empty() => {
+                "  Nothing has these letters. A path begins with / or ~/ or ./"
+            }
             (Source::Files, None) => "  looking for *.yaml ...",
             (Source::Files, Some(_)) => "  No *.yaml below this folder.",
             (Source::Templates, _) => "  No template.",

@@ -71,6 +71,16 @@ impl Desk {
         }
     }
 
+    /// The file that a path typed in the start folder names; `None`: it is no path.
+    pub(in crate::tui) fn named(&self, typed: &str) -> Option<PathBuf> {
+        if let Some(below) = typed.strip_prefix("~/").filter(|below| !below.is_empty()) {
+            return Some(self.home.join(below));
+        }
+        let is_path =
+            ["/", "./", "../"].iter().any(|begin| typed.starts_with(begin) && typed.len() > begin.len());
+        is_path.then(|| self.start.join(typed.strip_prefix("./").unwrap_or(typed)))
+    }
+
     /// A path as a person in the start folder would write it.
     pub(in crate::tui) fn short(&self, path: &Path) -> String {
         if let Ok(below) = path.strip_prefix(&self.start) {
