@@ -787,6 +787,8 @@ fn the_history_that_is_shown_is_written_as_a_table() {
     let mut person = Person::at(busy(), (80, 24));
     let mut row = (*person.snap.history[0]).clone();
     row.name = "a,\"b\"".into();
+    // Cancelled while it waited: it never began to end.
+    (row.ended_at, row.done_at) = (None, Some(fixtures::WALL_MS));
     person.snap.history[0] = Arc::new(row);
     person.press("4 / s : d o n e Enter");
     let out = person.press(": e x p o r t Enter");
@@ -797,6 +799,7 @@ fn the_history_that_is_shown_is_written_as_a_table() {
     );
     assert_eq!(text.lines().count(), 3, "two are done: {text}");
     assert!(text.contains("141,\"a,\"\"b\"\"\",ana,") && what == "2 jobs of the history", "{text}");
+    assert!(text.lines().any(|line| line.contains("141,") && line.contains("T09:26:40")), "{text}");
 }
 
 #[test]

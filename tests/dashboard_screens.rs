@@ -547,6 +547,11 @@ fn the_history_goes_further_back_than_the_snapshot() {
     let sees = person.sees();
     assert!(sees.contains(">361  bo") && sees.contains("ancient") && !sees.contains("End: older"), "{sees}");
     assert_eq!(person.answered(), []);
+    person.press("Space");
+    assert!(person.ui.marks.contains(&JobId(361)), "one of them is marked like any other");
+    person.press("Space r");
+    assert!(person.sees().contains("361"), "and can be submitted again: {}", person.sees());
+    assert!(person.ui.overlay.is_some(), "{}", person.sees());
     let mut short = Person::at(busy(), (80, 24), Glyphs::Ascii);
     short.press("4 End");
     assert_eq!(short.answered(), [], "the snapshot has all of them");

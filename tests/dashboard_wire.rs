@@ -18,11 +18,11 @@ mod terminal;
 use double::Double;
 use overnight::clock;
 use overnight::model::{Bytes, Cursor, Generation, JobId, Outcome, Revision, Span};
-use overnight::protocol::{Connection, GpuRow, JobRow, ServerMessage, Snapshot, Update};
+use overnight::protocol::{Connection, GpuRow, JobRow, Reply, ServerMessage, Snapshot, Update};
 use overnight::supervisor::marks::{Mark, Stream};
 use overnight::tui::{
-    Action, Confirm, Depth, Exit, FeedEvent, Glyphs, LogFound, LogLine, Options, Overlay, Pattern, Screen,
-    Screenful, Theme, Ui, UiCommand, load, next_deadline, paint, receive, run, settle, update,
+    Action, Asked, Confirm, Depth, Exit, FeedEvent, Glyphs, LogFound, LogLine, Options, Overlay, Pattern,
+    Screen, Screenful, Theme, Ui, UiCommand, load, next_deadline, paint, receive, run, settle, update,
 };
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -416,6 +416,11 @@ fn without_a_scheduler_numbers_are_dim_ages_grow_and_it_can_be_started() {
     let told = receive(&mut screen.ui, &mut screen.snap, FeedEvent::Connection(lost), now);
     assert_eq!(told, Vec::new());
     assert!(shown(&screen).contains("NO DAEMON retry in 4 s"), "{}", shown(&screen));
+    let nobody = Reply::Unavailable { message: "no scheduler: nothing was changed".into() };
+    let refused = FeedEvent::Reply { asked: Asked::Command(None), reply: Box::new(nobody) };
+    receive(&mut screen.ui, &mut screen.snap, refused, now);
+    assert!(shown(&screen).contains("NO DAEMON"), "nobody has answered: {}", shown(&screen));
+    (screen.ui.message, screen.ui.behind) = (None, None);
     let mut buf = Buffer::empty(Rect::new(0, 0, 80, 24));
     paint(&mut buf, &screen.ui, &screen.snap, &screen.theme);
     let stale = screen.theme.style(overnight::tui::Role::Stale);
