@@ -25,7 +25,7 @@ pub(in crate::tui) fn told(snap: &Snapshot, job: JobId) -> Option<&JobRow> {
 
 /// A job, wherever it is.
 pub(in crate::tui) fn find<'a>(ui: &'a Ui, snap: &'a Snapshot, job: JobId) -> Option<&'a JobRow> {
-    snap.jobs.iter().map(|row| &**row).chain(done(ui, snap)).find(|row| row.id == job)
+    told(snap, job).or_else(|| looks::older(ui, snap).find(|row| row.id == job))
 }
 
 /// A row of the queue.

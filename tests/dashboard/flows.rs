@@ -288,6 +288,15 @@ fn an_edit_is_asked_for_once_and_can_be_left_before_its_editor_opens() {
     assert!(
         matches!(&out[..], [UiCommand::Ask { request: Request::Command(command), .. }] if *command == end)
     );
+    // Its text is on its way: the mark is there, and goes with the edit.
+    person.on(151).press("e");
+    let mark = Reply::Editing { job: JobId(151), generation: Generation(9), until: now().wall_ms + 600_000 };
+    person.told(Flow::Mark(JobId(151)), mark);
+    let end = Command::EndEdit { job: JobId(151), generation: Generation(9) };
+    let out = person.press("q");
+    assert!(
+        matches!(&out[..], [UiCommand::Ask { request: Request::Command(command), .. }] if *command == end)
+    );
     assert_eq!(person.press("q"), vec![UiCommand::Quit]);
 }
 

@@ -291,9 +291,7 @@ pub(in crate::tui) fn meter_line(c: &mut Canvas<'_>, area: Rect, v: &View<'_>) {
     let meter = &v.snap.meter;
     let me = v.ui.me(v.snap);
     let mine = meter.users.iter().find(|user| user.user == me);
-    let mine_ms = mine
-        .map_or(0, |user| user.today_gpu_ms)
-        .saturating_add_signed(since_snapshot(v, |row| row.user == me));
+    let mine_ms = todays(v, mine.map_or(0, |user| user.today_gpu_ms), |row| row.user == me);
     let held = format!("  held {}/{} GPU", meter.gpus_held, meter.gpus_total);
     let today = format!("  {} GPU-h today", hours(today_gpu_ms(v)));
     let rate = format!("  +{}/h", crate::tui::panels::meter::rate(v));

@@ -13,6 +13,9 @@ use crate::tui::{looks, news};
 /// The output of a job that runs is measured anew after this.
 const MEASURED_MS: u64 = 60_000;
 
+/// That of another job no sooner than this: a cursor that runs over jobs starts no crowd of walks.
+const APART_MS: u64 = 2_000;
+
 impl Shell {
     /// Notices that the scheduler has gone quiet.
     pub(super) fn listen(&mut self, now: Now) {
@@ -36,7 +39,8 @@ impl Shell {
         let shown = life::shown(&self.ui, &self.snap).filter(|row| row.state == Cursor::Running);
         let Some((job, output)) = shown.map(|row| (row.id, copying::output(row))) else { return };
         let now_ms = self.ui.now.boottime_ms;
-        if self.measured.is_none_or(|(before, ms)| before != job || now_ms >= ms + MEASURED_MS) {
+        let rests = |(before, ms)| now_ms < ms + if before == job { MEASURED_MS } else { APART_MS };
+        if !self.measured.is_some_and(rests) {
             self.measured = Some((job, now_ms));
             // Where there is no thread left it is not told.
             let _none = self.measure(output);

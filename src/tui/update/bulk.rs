@@ -183,6 +183,7 @@ pub(in crate::tui) fn cancel(
 ) -> Vec<UiCommand> {
     if let ([one], true) = (jobs, refused.is_empty()) {
         // One that is somebody else's: as any one job.
+        ui.marks.remove(&one.0);
         return acts::cancel(ui, snap, *one, at_once);
     }
     let (rows, refused) = unchanged(ui, snap, jobs, refused, "cancelled");

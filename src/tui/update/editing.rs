@@ -104,13 +104,12 @@ pub(in crate::tui) fn drop_mark(ui: &mut Ui) -> Vec<UiCommand> {
     vec![UiCommand::Ask { flow: Flow::Unmark(job), request }]
 }
 
-/// Gives up an edit whose editor is not open yet; whether there was one.
-pub(in crate::tui) fn give_up(ui: &mut Ui) -> bool {
-    let is_on_its_way = |editing: &mut Editing| editing.until.is_none() && editing.text.is_none();
-    let Some(editing) = ui.flows.edit.take_if(is_on_its_way) else { return false };
-    // Its mark is dropped when it comes.
-    ui.say(Level::Info, format!("#{} is not edited", editing.job), Some(editing.job));
-    true
+/// Gives up an edit whose editor is not open yet; `None`: there is none.
+pub(in crate::tui) fn give_up(ui: &mut Ui) -> Option<Vec<UiCommand>> {
+    let job = ui.flows.edit.as_ref().filter(|edit| !edit.is_open && edit.text.is_none())?.job;
+    ui.say(Level::Info, format!("#{job} is not edited"), Some(job));
+    // A mark that is still on its way is dropped when it comes.
+    Some(drop_mark(ui))
 }
 
 /// Applies what was shown.

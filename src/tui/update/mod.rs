@@ -211,10 +211,10 @@ const fn send(command: Command) -> UiCommand {
 
 /// One level back; at the root, out.
 fn back(ui: &mut Ui) -> Vec<UiCommand> {
-    if leave(ui) || std::mem::take(&mut ui.zoom) || editing::give_up(ui) {
+    if leave(ui) || std::mem::take(&mut ui.zoom) {
         return Vec::new();
     }
-    vec![UiCommand::Quit]
+    editing::give_up(ui).unwrap_or_else(|| vec![UiCommand::Quit])
 }
 
 /// Closes the opened job, if one is; what was left out of its log is there again, for the line that shows its end.
